@@ -1,5 +1,5 @@
-// What GpuBackend calls: one function per op, which chooses a kernel and launches it. Arguments
-// have been checked; sizes are those of backend/backend.h, pointers are the device's.
+// The functions that GpuBackend calls: one per op, which chooses a kernel and launches it. Callers
+// have checked the arguments. Sizes are those of backend/backend.h, and pointers are the device's.
 #pragma once
 
 #include "core/block.h"
@@ -11,7 +11,7 @@
 
 namespace fp8kv::FP8KV_GPU {
 
-// A matrix of elements that `dtype` names.
+// A matrix of elements of type `dtype`.
 struct Matrix {
   void* data = nullptr;
   DType dtype = DType::f32;
@@ -44,40 +44,40 @@ void embed(Stream stream, const ConstMatrix& table, const int32_t* ids, const Ma
 void arrange(Stream stream, const void* from, int64_t row_step, int64_t column_step,
              const Matrix& to);
 
-// to = the weights of `matrix`, as weight_value has them.   to [rows, columns] of `dtype`
+// to = the weights of `matrix`; see weight_value.   to [rows, columns] of `dtype`
 void decode_weights(Stream stream, const QuantisedMatrix& matrix, DType dtype, void* to);
 
 // See Norm.
 struct NormWeights {
-  const void* weight = nullptr;  // [kinds, dim], of which row i takes those of i % kinds
+  const void* weight = nullptr;  // [kinds, dim]; row i takes weights i % kinds
   const void* bias = nullptr;    // [dim]; may be null; layernorm only
   float weight_offset = 0.0f;
   float eps = 0.0f;
-  bool weight_f32 = false;  // of rmsnorm alone, where x is not
+  bool weight_f32 = false;  // rmsnorm only: weights are f32, x is not
   int64_t kinds = 1;
 };
 
 // out = x / rms(x) * weight.   x, out [n, dim]; all of one type
 void rmsnorm(Stream stream, const ConstMatrix& x, const NormWeights& norm, void* out);
-// out = (x - mean) / deviation * weight + bias.   As rmsnorm
+// out = (x - mean) / deviation * weight + bias.   Shapes and types as for rmsnorm
 void layernorm(Stream stream, const ConstMatrix& x, const NormWeights& norm, void* out);
 
-// x = activation(x) * up, or activation(x) where `up` is null.   `count` elements of one type
+// x = activation(x) * up, or activation(x) if `up` is null.   `count` elements of one type
 void activate(Stream stream, DType dtype, Activation activation, int64_t count, void* x,
               const void* up);
 
 // x += multiplier * y.   `count` elements of one type
 void add(Stream stream, DType dtype, int64_t count, void* x, const void* y, float multiplier);
 
-// x = multiplier * x; where cap is not 0, cap * tanh of that / cap.   `count` elements
+// x = multiplier * x, or cap * tanh(multiplier * x / cap) if cap is not 0.   `count` elements
 void scale(Stream stream, DType dtype, int64_t count, void* x, float multiplier, float cap);
 
-// out = the larger of what it has and the bits of the largest |x|.   `count` elements
+// out = max(out, bits of the largest |x|).   `count` elements
 void amax(Stream stream, DType dtype, int64_t count, const void* x, uint64_t* out);
 
 inline constexpr int kMaxProducts = 3;
 
-// out = x weight^T + bias, or out += where `accumulate`.
+// out = x weight^T + bias, or out += with `accumulate`.
 struct Product {
   const void* weight = nullptr;  // [out_dim, in_dim], x's type
   const void* bias = nullptr;    // [out_dim], x's type; may be null
@@ -97,15 +97,15 @@ struct Products {
 
 class GemmLibrary;
 
-// `computed_as`: the rows that the kernel is chosen for; 0: those there are.
+// `computed_as`: the number of rows that the kernel is chosen for; 0: the actual number.
 void linear(Stream stream, GemmLibrary& library, DType dtype, const Products& products,
             int64_t computed_as);
 
-// Of every head so many elements times a matrix of its own. All of one type.
+// For each head, some of its elements times a matrix of its own. All of one type.
 struct HeadProducts {
-  const void* x = nullptr;        // [n, n_heads, x_width], of which in_dim from x_first on
+  const void* x = nullptr;        // [n, n_heads, x_width]; uses in_dim from x_first on
   const void* weights = nullptr;  // [n_heads, out_dim, in_dim]
-  void* out = nullptr;            // [n, n_heads, out_width], of which out_dim from out_first on
+  void* out = nullptr;            // [n, n_heads, out_width]; sets out_dim from out_first on
   int64_t n = 0;
   int64_t n_heads = 0;
   int64_t in_dim = 0;
@@ -118,7 +118,7 @@ struct HeadProducts {
 
 void linear_heads(Stream stream, DType dtype, const HeadProducts& args);
 
-// `columns` elements of each of so many rows. Both of one type.
+// Copies `columns` elements of each row. Both of one type.
 struct HeadCopy {
   const void* from = nullptr;
   void* to = nullptr;
@@ -130,8 +130,7 @@ struct HeadCopy {
 
 void copy_columns(Stream stream, DType dtype, const HeadCopy& args);
 
-// What an FP8 code of a matrix is worth besides itself, in f32: scales[r / block_rows * groups +
-// c / block_columns].
+// The f32 scale of the code at (r, c): scales[r / block_rows * groups + c / block_columns].
 struct CodeScales {
   const float* scales = nullptr;
   int32_t block_rows = 1;
@@ -139,7 +138,7 @@ struct CodeScales {
   int32_t groups = 1;
 };
 
-// Products with weights that are FP8 codes, all of one format.
+// Products with FP8 codes as weights, all of one format.
 struct CodedProducts {
   Products products;
   CodeScales scales[kMaxProducts];
@@ -149,17 +148,18 @@ struct CodedProducts {
 // Whether linear_codes takes products of x in this type with the matrix.
 bool takes_codes(const QuantisedMatrix& matrix, DType dtype);
 
-// As linear, with the bits that it gives for decoded weights where no library multiplies these.
+// linear for codes. It gives the bits of `linear` with decoded weights, if no library multiplies
+// these.
 void linear_codes(Stream stream, DType dtype, const CodedProducts& coded, int64_t computed_as);
 
-// to [row blocks, groups] f32 = what scale_value gives.
+// Decodes scales to `to` [row blocks, groups] f32; see scale_value.
 void decode_scales(Stream stream, const QuantisedMatrix& matrix, float* to);
 
-// Products of rows that are normalised on the way: `products.x` is where the normalised rows
-// would lie, and is not touched.
+// Products of rows that the kernel normalises itself. `products.x` is where `linear` would read the
+// normalised rows; it is not touched.
 struct NormedProducts {
   const void* x = nullptr;  // [n, in_dim]
-  NormWeights norm;         // of rmsnorm
+  NormWeights norm;         // for rmsnorm
   Products products;
 };
 
@@ -167,11 +167,11 @@ struct NormedProducts {
 // op that follows, so either way may be chosen at any time.
 bool takes_fused(DType dtype, const NormedProducts& normed, int64_t computed_as);
 
-// Whether hidden has a kernel for it.
+// Whether `hidden` has a kernel for the activation.
 bool takes_hidden(Activation activation);
 
-// gate = activation(gate) * up for the products of the normalised rows, which are gate and up; up's
-// memory is not touched. REQUIRES takes_fused and takes_hidden.
+// gate = activation(gate) * up, for gate and up as products of the normalised rows. up's memory is
+// not touched. REQUIRES takes_fused and takes_hidden.
 void hidden(Stream stream, DType dtype, Activation activation, const NormedProducts& normed,
             int multiprocessors);
 
@@ -180,14 +180,14 @@ struct RopeArguments {
   void* k = nullptr;               // [n, n_kv_heads, k_dim], activations
   void* v = nullptr;               // [n, n_kv_heads, v_dim], activations
   const float* rope = nullptr;     // [max_positions, rotary_dim]
-  const float* q_rope = nullptr;   // [max_positions, rotary_dim]: of Q
+  const float* q_rope = nullptr;   // [max_positions, rotary_dim]: for Q
   uint64_t* magnitudes = nullptr;  // [3, n_kv_heads, kMagnitudeWords]; null: not observed
   Rows rows;
   PagedKv kv;
   int32_t n_heads = 0;
-  int32_t group = 0;  // heads of Q that read one of K; all, where K has none
+  int32_t group = 0;  // query heads per KV head; all of them, if K has no heads
   int32_t rotary_dim = 0;
-  int32_t k_dim = 0;  // head_dim, but where V is in K; project_append takes no other
+  int32_t k_dim = 0;  // head_dim unless V is a part of K; project_append takes only head_dim
   int32_t v_dim = 0;
   RopePairs pairs = RopePairs::halves;
   DType round_to = DType::f32;
@@ -195,12 +195,12 @@ struct RopeArguments {
 
 void rope_append(Stream stream, DType activations, const RopeArguments& arguments);
 
-// The half of rope_append that stores rows which are not elements of one type: K as it is rotated
-// by then, and V. REQUIRES kv heads.
+// Stores rows that are not elements of one type: K, which is rotated by then, and V. It is the
+// second half of rope_append for such caches. REQUIRES kv heads.
 void append_rows(Stream stream, DType activations, const RopeArguments& arguments);
 
-// rope_append for the products of the normalised rows, which are Q, K and V as `arguments` has
-// them. REQUIRES takes_fused, and nothing observed.
+// rope_append with Q, K and V of `arguments` as products of the normalised rows. REQUIRES
+// takes_fused, and nothing observed.
 void project_append(Stream stream, DType dtype, const NormedProducts& normed,
                     const RopeArguments& arguments, int multiprocessors);
 
@@ -214,10 +214,10 @@ struct AttentionArguments {
   int64_t window = 0;
 };
 
-// What else there is to scores: see AttentionOptions.
+// Optional changes to scores: see AttentionOptions.
 struct ScoreOptions {
   int64_t chunk = 0;
-  float cap = 0.0f;             // 0: they are not capped
+  float cap = 0.0f;             // 0: no cap
   const float* bias = nullptr;  // [n_heads, positions]; may be null
   int64_t positions = 0;
   const void* sinks = nullptr;  // [n_heads], activations; may be null
@@ -228,27 +228,27 @@ inline constexpr int kMostHeadDim = 512;
 // The largest head of a cache in a rotated format.
 inline constexpr int kMostRotatedDim = 256;
 
-// Any types and formats and any even head size up to kMostHeadDim, one warp per row and head; the
-// specialised kernels do not take all of these. Only this one takes scores that are capped or have
-// a bias, sinks, chunks, and caches of latents.
+// Attention for any types and formats, and any even head size up to kMostHeadDim: one warp per row
+// and head. Specialised kernels take fewer cases. Only this one takes scores with a cap or a bias,
+// sinks, chunks, and caches of latents.
 void attention_any(Stream stream, DType activations, const AttentionArguments& arguments,
                    const ScoreOptions& scores);
 
-// Whether the kernels below take these types, head size and addresses.
+// Whether the kernels below take these types, this head size and these addresses.
 bool takes_fast_attention(DType activations, const AttentionArguments& arguments);
 
-// Whether the rows are few enough per sequence for attention_decode. `computed_as`: the rows of a
-// sequence to assume; 0: those there are.
+// Whether each sequence has few enough rows for attention_decode. `computed_as`: the rows per
+// sequence to assume; 0: the actual number.
 bool takes_decode(const AttentionArguments& arguments, int64_t computed_as);
 
-// Working memory of attention_decode: `counters` zero before, and zero again after.
+// Working memory of attention_decode. `counters` are zero before, and zero again after.
 struct DecodeScratch {
   float* partials = nullptr;
   float* states = nullptr;
   uint32_t* counters = nullptr;
 };
 
-// Elements of each that a call needs.
+// The elements of DecodeScratch that a call needs.
 struct DecodeSizes {
   size_t partials;
   size_t states;
@@ -257,11 +257,12 @@ struct DecodeSizes {
 
 DecodeSizes decode_sizes(const AttentionArguments& arguments);
 
-// Rows of their own, read at the memory's speed. REQUIRES both of the above.
+// Attention for single rows, at the speed of memory. REQUIRES takes_fast_attention and
+// takes_decode.
 void attention_decode(Stream stream, DType activations, const AttentionArguments& arguments,
                       const DecodeScratch& scratch, int multiprocessors);
 
-// Any number of rows of each sequence. REQUIRES takes_fast_attention.
+// Attention for any number of rows of each sequence. REQUIRES takes_fast_attention.
 void attention_prefill(Stream stream, DType activations, const AttentionArguments& arguments);
 
 // See Backend::route.
@@ -287,19 +288,19 @@ struct RouteArguments {
 
 void route(Stream stream, int64_t n, const RouteArguments& arguments);
 
-// Rows [first, end) of what is sent, all to one expert; -1: no rows.
+// Rows [first, end) of the sorted rows, all sent to one expert; -1: no rows.
 struct ExpertTile {
   int32_t expert;
   int32_t first;
   int32_t end;
 };
 
-// Working memory of experts(). What is sent is sorted by expert: it has a place there.
+// Working memory of experts(). Sent rows are sorted by expert, which gives each a place.
 struct ExpertScratch {
-  int32_t* counts = nullptr;    // [experts]: what is sent to each
-  int32_t* places = nullptr;    // [sent]: of row i / per_token's part i % per_token
+  int32_t* counts = nullptr;    // [experts]: rows sent to each
+  int32_t* places = nullptr;    // [sent]: place of choice i % per_token of row i / per_token
   int32_t* rows = nullptr;      // [sent]: by place
-  float* weights = nullptr;     // [sent]: of rows on their way in, by place
+  float* weights = nullptr;     // [sent]: factors of rows on their way in, by place
   ExpertTile* tiles = nullptr;  // [tiles]
   void* hidden = nullptr;       // [sent, hidden_dim], x's type, by place
   float* made = nullptr;        // [sent, dim], by place
@@ -311,7 +312,7 @@ struct ExpertArguments {
   void* out = nullptr;                  // [n, dim], x's type
   const int32_t* ids = nullptr;         // [n, per_token]
   const float* weights = nullptr;       // [n, per_token]
-  const uint64_t* addresses = nullptr;  // [3, experts], of matrices of x's type; 0: no gate
+  const uint64_t* addresses = nullptr;  // [3, experts], matrices of x's type; 0: no gate
   int64_t n = 0;
   int64_t dim = 0;
   int64_t hidden_dim = 0;
@@ -321,14 +322,14 @@ struct ExpertArguments {
   int32_t per_token = 0;
   bool weigh_input = false;
   bool gated = true;
-  const void* biases[3] = {};  // of gate, up and down, in x's type: see ExpertBiases; may be null
-  bool clamped = false;        // gate and up go through `swiglu` in place of the activation
+  const void* biases[3] = {};  // gate, up and down, x's type: see ExpertBiases; may be null
+  bool clamped = false;        // gate and up go through `swiglu`, not through the activation
   ClampedSwiglu swiglu;
   uint64_t* down_amax = nullptr;  // [experts]: see ExpertMatrices; may be null
   ExpertScratch scratch;
 };
 
-// Tiles that any rows take that are sent, at most.
+// The most tiles that this many sent rows can take.
 int64_t expert_tiles(int64_t sent, int64_t experts);
 
 void experts(Stream stream, DType dtype, Activation activation, const ExpertArguments& arguments);
@@ -336,7 +337,7 @@ void experts(Stream stream, DType dtype, Activation activation, const ExpertArgu
 // x = x * sigmoid(gates), row by row.   x [n, dim]; gates [n]
 void gate_rows(Stream stream, const Matrix& x, const float* gates);
 
-// See Backend by the same names. `weight` and `like` are of x's type.
+// See Backend's ops of the same names. `weight` and `like` have x's type.
 void scale_columns(Stream stream, const Matrix& x, const void* weight);
 void match_rms(Stream stream, const Matrix& x, const void* like);
 void cut_below(Stream stream, const Matrix& x, float deviations);
@@ -351,11 +352,11 @@ struct StreamMix {
 void mix_streams(Stream stream, DType dtype, const void* x, const float* shares, float more,
                  void* y, const StreamMix& mix);
 
-// Where the states of a step's sequences are: see Batch.
+// Where a step's sequences keep their states: see Batch.
 struct StateRows {
   const int32_t* positions = nullptr;  // [n]
   const int32_t* indptr = nullptr;     // [n_seqs + 1]
-  const int32_t* slots = nullptr;      // [n_seqs]; null: none is kept
+  const int32_t* slots = nullptr;      // [n_seqs]; null: no state is kept
   int32_t n_seqs = 0;
 };
 

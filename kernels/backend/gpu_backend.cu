@@ -261,12 +261,12 @@ DecodeScratch GpuBackend::decode_scratch(const DecodeSizes& sizes) {
     scratch_counter_bytes_ = counters;
     scratch_float_bytes_ = floats;
   }
-  // The counters come first, and never overlap what an earlier call used for something else.
+  // The counters come first, so that they never overlap memory that an earlier call used otherwise.
   auto* partials = reinterpret_cast<float*>(scratch_.get() + scratch_counter_bytes_);
   return {partials, partials + sizes.partials, reinterpret_cast<uint32_t*>(scratch_.get())};
 }
 
-// Two of one shape and type.
+// REQUIRES two tensors of the same shape and type.
 static void require_alike(const TensorView& x, const ConstTensorView& y, const char* op) {
   require(x.dtype == y.dtype && is_compute_dtype(x.dtype) && x.shape == y.shape, op,
           "needs two of one shape and type, f32, f16 or bf16");

@@ -8,7 +8,7 @@
 
 namespace fp8kv::FP8KV_GPU {
 
-// Throws a device error that says why there is no device to use.
+// Throws a device error with the reason if there is no usable device.
 std::unique_ptr<Backend> make_gpu_backend();
 
 }  // namespace fp8kv::FP8KV_GPU

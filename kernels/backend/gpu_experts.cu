@@ -1,4 +1,4 @@
-// Routers and experts of the backend.
+// The backend's ops for routers and experts.
 #include "kernels/backend/gpu_ops.h"
 
 namespace fp8kv::FP8KV_GPU {

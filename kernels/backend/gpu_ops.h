@@ -1,4 +1,4 @@
-// The backend on a GPU, for the files that its ops are in.
+// The backend on a GPU, declared for the files with its ops.
 #pragma once
 
 #include <limits>
@@ -17,7 +17,7 @@
 
 namespace fp8kv::FP8KV_GPU {
 
-// What the model promises; a broken promise is a mistake of the program.
+// Checks a promise of the model; a broken promise is a bug of the program.
 inline void require(bool condition, const char* op, const char* what) {
   if (!condition) throw Error(cat(op, ": ", what), "", ErrorKind::device);
 }
@@ -109,8 +109,8 @@ class GpuBackend final : public Backend {
 
   Device device_;
   GemmLibrary gemm_;
-  // Grows to what any step needs: counters, then partial results. Smaller ones stay, since recorded
-  // steps point into them.
+  // Grows to the size that any step needs: counters, then partial results. Outgrown blocks stay,
+  // since recorded steps point into them.
   std::shared_ptr<std::byte> scratch_;
   std::vector<std::shared_ptr<std::byte>> outgrown_;
   size_t scratch_counter_bytes_ = 0;
@@ -119,12 +119,12 @@ class GpuBackend final : public Backend {
   size_t expert_scratch_bytes_ = 0;
 };
 
-// The weights of a norm that x can go through, into `out`.
+// The weights of a norm of x into `out`, checked.
 NormWeights norm_weights(const ConstTensorView& x, const Norm& norm, const TensorView& out);
 
 RopeArguments rope_arguments(const RopeAppend& args);
 
-// Puts the working memory of experts() from `memory` on, and gives its size.
+// Places the working memory of experts() from `memory` on. Returns its size.
 size_t place_expert_scratch(ExpertArguments& args, size_t element_bytes, std::byte* memory);
 
 }  // namespace fp8kv::FP8KV_GPU

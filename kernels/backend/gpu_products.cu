@@ -1,5 +1,5 @@
-// Products of the backend: one launch for those that share x, fused with what is before and after
-// them where there is a kernel for that.
+// The backend's products: one launch for products that share x, fused with the ops before and after
+// them if a kernel can.
 #include <algorithm>
 #include <array>
 #include <span>
@@ -32,13 +32,13 @@ CodeScales code_scales(const QuantisedMatrix& matrix) {
           static_cast<int32_t>(matrix.block_columns), static_cast<int32_t>(matrix.n_groups)};
 }
 
-// All have numbers, or all have codes of one format.
+// Whether two products fit one launch: both have numbers, or both have codes of one format.
 bool go_together(const Projection& a, const Projection& b) {
   if (!a.codes || !b.codes) return !a.codes && !b.codes;
   return a.codes->codes_as == b.codes->codes_as;
 }
 
-// The products for a kernel that has rmsnorm and them in one; nullopt where they are not for one.
+// Products for a kernel that fuses rmsnorm with them; nullopt if no such kernel takes them.
 std::optional<NormedProducts> normed_products(const ConstTensorView& x, const Entry& entry,
                                               std::span<const Projection> projections,
                                               StepSize size) {
@@ -62,7 +62,7 @@ std::optional<NormedProducts> normed_products(const ConstTensorView& x, const En
 
 }  // namespace
 
-// FP8 codes where they lie, with scales in f32.
+// Keeps FP8 codes in place, and decodes their scales to f32.
 std::optional<QuantisedMatrix> GpuBackend::in_place(const QuantisedMatrix& matrix, DType compute,
                                                     WeightUse use, std::vector<Tensor>& storage) {
   if (use != WeightUse::linear || !takes_codes(matrix, compute)) return std::nullopt;

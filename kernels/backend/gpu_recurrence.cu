@@ -1,10 +1,10 @@
-// Layers that keep a state, of the backend.
+// The backend's ops for layers that keep a state.
 #include "kernels/backend/gpu_ops.h"
 
 namespace fp8kv::FP8KV_GPU {
 namespace {
 
-// Blocks of a launch in its second and third direction.
+// The most blocks of a launch in its second and third direction.
 constexpr int64_t kMostAcross = 65535;
 
 StateRows state_rows(const Batch& batch) {

@@ -1,4 +1,4 @@
-// What the backend does to rows of several residual streams.
+// The backend's ops on rows of several residual streams.
 #include "kernels/backend/gpu_ops.h"
 
 namespace fp8kv::FP8KV_GPU {

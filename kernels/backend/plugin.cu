@@ -1,4 +1,5 @@
-// What the program finds in a module: see backend/open/plugin.h. No exception leaves here.
+// The function that the program finds in a module: see backend/open/plugin.h. No exception leaves
+// it.
 #include <cstdio>
 #include <cstring>
 

@@ -1,4 +1,4 @@
-// What the attention kernels on matrix instructions share: queries as operands, scales, outputs.
+// Shared by the attention kernels on matrix instructions: queries as operands, scales, outputs.
 #pragma once
 
 #include "kernels/blocks/fragments.cuh"
@@ -7,9 +7,9 @@
 namespace fp8kv::FP8KV_GPU {
 
 inline constexpr int kTileTokens = 16;
-// Softmax weights are computed times 2^15, so the largest is 2^15; sums and outputs are divided by
-// 2^15 at the end. Weights down to 2^-29 of the largest are then normal numbers of f16 and keep all
-// their bits, so that many small weights are not lost.
+// Softmax weights are computed times 2^15, so that the largest is 2^15; sums and outputs are
+// divided by 2^15 at the end. So weights down to 2^-29 of the largest are normal f16 numbers with
+// all their bits, and many small weights are not lost.
 inline constexpr float kWeightExponent = 15.0f;
 
 __device__ inline void store_activation(void* data, int64_t at, bool bf16, float x) {
@@ -20,7 +20,7 @@ __device__ inline void store_activation(void* data, int64_t at, bool bf16, float
   }
 }
 
-// The exponent of |x|, 0 for what is not normal.
+// The exponent of |x|; 0 if x is not a normal number.
 __device__ inline int exponent_of(float x) {
   const int biased = static_cast<int>(float_bits(x) >> 23 & 0xFFu);
   return biased == 0 || biased == 0xFF ? 0 : biased - 127;
@@ -30,10 +30,10 @@ __device__ inline float power_of_two(int exponent) {
   return float_from_bits(static_cast<uint32_t>(exponent + 127) << 23);
 }
 
-// Q of one head, as the column of B that this lane supplies. It is divided by a power of two that
-// brings its largest value near 1, so that f16 can hold what was bf16; the exponent is returned,
-// and the caller multiplies the scores by that power. All lanes of the warp must call. The
-// dimensions are in the order of KeyPieces or, with kLoaded, of Mma::load.
+// Q of one head, as the column of B that this lane supplies. Divides it by a power of two that
+// brings its largest value near 1, so that f16 can hold bf16 numbers. Returns the exponent; the
+// caller multiplies the scores by that power. All lanes of the warp must call. The dimensions are
+// in the order of KeyPieces or, with kLoaded, of Mma::load.
 //   q: activations, the head from element `at`; query [kHeadDim / 8]
 template <typename Cache, int kHeadDim, bool kLoaded>
 __device__ inline int query_operand(const void* q, int64_t at, bool present, bool bf16,

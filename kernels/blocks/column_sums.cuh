@@ -1,4 +1,4 @@
-// Products of few rows, where a warp computes a column. The kernels for them share this, so that a
+// Products of few rows: a warp computes a column. All kernels for few rows share this, so that a
 // column has the same bits from each.
 #pragma once
 
@@ -6,9 +6,9 @@
 
 namespace fp8kv::FP8KV_GPU {
 
-// A lane's part of the products of x [kRows, in_dim] with kColumns columns of weights; warp_sum
-// adds up the parts of all lanes. Loads kAhead vectors of each column at a time. REQUIRES rows of
-// 16-byte vectors.
+// Computes a lane's part of the products of x [kRows, in_dim] with kColumns columns of weights;
+// warp_sum adds the parts of all lanes. Loads kAhead vectors of each column at a time. REQUIRES
+// rows of 16-byte vectors.
 template <typename T, int kAhead, int kColumns, int kRows>
 __device__ inline void column_sums(const T* const (&weights)[kColumns], const T* x, int64_t in_dim,
                                    float (&sums)[kColumns][kRows]) {

@@ -1,5 +1,5 @@
-// Cuts decode attention into items, each the work of one warp. How a row is cut depends only on the
-// row's own length, so its result has the same bits whatever else is in the batch.
+// Cuts decode attention into items; an item is the work of one warp. The cut of a row depends only
+// on its own length, so its result has the same bits whatever else is in the batch.
 #pragma once
 
 #include "kernels/blocks/attention.cuh"
@@ -9,7 +9,7 @@ namespace fp8kv::FP8KV_GPU {
 
 // The number of tokens in a chunk: the smallest power of two that cuts `length` tokens into at most
 // 16 chunks, but at least 64 and at most 512. Fewer than 64 tokens are too little work for a warp.
-// Writing and reading a partial result takes about 3 % of the time that reading 512 tokens takes.
+// A partial result takes about 3 % of the time of reading 512 tokens.
 __device__ inline int chunk_tokens(int length) {
   int tokens = 64;
   while (tokens < 512 && tokens * 16 < length) tokens *= 2;
@@ -22,7 +22,7 @@ constexpr int64_t max_chunks(int64_t length) {
 
 struct Decode {
   AttentionArguments attention;
-  // What partial results take; see DecodeScratch.
+  // Memory for partial results; see DecodeScratch.
   float* partials;     // [n, groups, max_chunks, group_heads, head_dim]
   float* states;       // [n, groups, max_chunks, group_heads, 2]: maximum and sum
   uint32_t* counters;  // [n, groups], zero between launches

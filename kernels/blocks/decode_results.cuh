@@ -1,6 +1,6 @@
-// The results of decode attention. A row of one item gets its result at once. Of a row of several
-// items each warp stores a partial result, and the last warp to finish adds them up in order, in
-// the same launch.
+// The results of decode attention. A row of one item gets its result at once. For a row of several
+// items, each warp stores a partial result; the last warp to finish adds them up in order, in the
+// same launch.
 #pragma once
 
 #include "kernels/blocks/decode_items.cuh"
@@ -9,13 +9,13 @@
 
 namespace fp8kv::FP8KV_GPU {
 
-// Results come as sums over tokens of weight * value, beside `sum`, that of the weights.
+// Takes sums over tokens of weight * value; `sum` is the sum of the weights.
 template <typename Cache, int kHeadDim>
 class DecodeResults {
  public:
   __device__ explicit DecodeResults(const Decode& decode) : decode_(decode) {}
 
-  // Dimensions from `dim` of a head.
+  // Stores the result for dimensions from `dim` of a head.
   template <int kCount>
   __device__ inline void store(const Item& item, int head, int dim, const Vec<float, kCount>& x,
                                float sum, float scale) const {
@@ -40,7 +40,7 @@ class DecodeResults {
     store_vec(decode_.states + 2 * state_at(item, item.chunk, head), Vec<float, 2>{largest, sum});
   }
 
-  // All lanes, once the chunk's partial result is stored.
+  // All lanes call it once the chunk's partial result is stored.
   __device__ inline void combine_if_last(const Item& item) const {
     warp_sync();  // all lanes' writes come before the ticket
     uint32_t* counter =
@@ -65,9 +65,9 @@ class DecodeResults {
     return load_vec<2>(decode_.states + 2 * state_at(item, chunk, head));
   }
 
-  // All heads at once; the lanes of the warp are shared out among them. A chunk's numbers come from
-  // L2, which takes some 200 ns, and the whole device may be waiting for this last warp: so many
-  // reads are started at a time.
+  // Combines all heads at once; the heads share the warp's lanes. A chunk's numbers come from L2,
+  // which takes some 200 ns, and the whole device may be waiting for this last warp. So it starts
+  // many reads at a time.
   __device__ inline void combine(const Item& item) const {
     int heads = 1;
     while (heads < item.heads) heads *= 2;

@@ -43,7 +43,7 @@ __device__ inline uint16_t fp8_codes(float first, float second) {
   }
 }
 
-// Worth value() times the scale of its head.
+// An FP8 code; its number is value() times the scale of its head.
 template <Fp8Format F>
 struct Fp8 {
   static constexpr bool kIsBf16 = false;
@@ -59,10 +59,10 @@ inline constexpr bool kIsFp8 = false;
 template <Fp8Format F>
 inline constexpr bool kIsFp8<Fp8<F>> = true;
 
-// Stands for the element type in kernels for caches whose rows are not elements of one type.
+// The element type of kernels for caches whose rows are not elements of one type.
 struct AnyRow {};
 
-// Two values as they lie in memory, the first in the low half.
+// Two values as in memory, the first in the low half.
 template <typename T>
 __device__ inline uint32_t packed_pair(float first, float second) {
   if constexpr (T::kIsBf16) {
@@ -73,7 +73,7 @@ __device__ inline uint32_t packed_pair(float first, float second) {
   }
 }
 
-// Calls work(T{}) for the element type `dtype` names. REQUIRES a compute type.
+// Calls work(T{}) for the element type of `dtype`. REQUIRES a compute type.
 template <typename Work>
 void with_compute_type(DType dtype, Work&& work) {
   FP8KV_ASSERT(is_compute_dtype(dtype));
@@ -82,7 +82,7 @@ void with_compute_type(DType dtype, Work&& work) {
   work(F32{});
 }
 
-// Calls work(T{}) for the element type of a format in elements. False, and no call, for others.
+// Calls work(T{}) for the element type of a format in elements. Returns false for other formats.
 template <typename Work>
 bool with_elements(KvFormat format, Work&& work) {
   switch (format) {
@@ -112,7 +112,7 @@ bool with_elements(KvFormat format, Work&& work) {
   return false;
 }
 
-// with_elements for kernels: nothing is called for a format that is not in elements.
+// with_elements for kernels: does nothing for a format that is not in elements.
 template <typename Work>
 __device__ inline void in_kernel_with_elements(KvFormat format, const Work& work) {
   if (format == KvFormat::f32) return work(F32{});

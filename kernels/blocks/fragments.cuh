@@ -12,19 +12,19 @@
 
 namespace fp8kv::FP8KV_GPU {
 
-// Converts four FP8 codes to two pairs of f16. An f16 here is its code's value times
-// 2^-exponent(); the caller multiplies by 2^exponent() together with the scale. Exact for every
-// finite code. The hardware's conversion keeps NaN; the integer conversion makes it 480 or -0, but
-// a calibrated cache holds no NaN.
+// Converts four FP8 codes to two pairs of f16. These f16 are the codes' values times 2^-exponent();
+// the caller multiplies by 2^exponent() together with the scale. Exact for every finite code. The
+// hardware's conversion keeps NaN. The integer conversion makes it 480 or -0, but a calibrated
+// cache holds no NaN.
 template <Fp8Format F>
 struct Fp8Pairs {
   static constexpr bool kHardware = F == Fp8Format::e4m3fn && kHardwareFp8;
 
-  // The bits of a code, moved into an f16, are worth 2^-kShift times the code's value. Its
-  // subnormals are subnormal in f16 too. Where matrix products take those for 0 (kProductsFlush),
+  // Moved into an f16, the bits of a code give 2^-kShift times the code's value. The code's
+  // subnormals are subnormal in f16 too. Where matrix products flush these to 0 (kProductsFlush),
   // the pair is multiplied by 2^kShift right away. e5m2 has f16's exponent and needs no shift.
   static constexpr int kShift = F == Fp8Format::e5m2fnuz ? 0 : 15 - fp8_spec(F).bias;
-  static constexpr bool kIsF16Cut = fp8_spec(F).mantissa_bits == 2;  // f16 without its low byte
+  static constexpr bool kIsF16Cut = fp8_spec(F).mantissa_bits == 2;  // an f16 without its low byte
 
   static __device__ constexpr int exponent() { return kHardware || kProductsFlush ? 0 : kShift; }
 
@@ -32,7 +32,7 @@ struct Fp8Pairs {
     if constexpr (kHardware) {
       convert_e4m3(codes, pairs);
     } else if constexpr (F == Fp8Format::e5m2fnuz) {
-      // Its largest exponent is f16's infinity: no shift will do.
+      // e5m2fnuz uses the exponent that means infinity in f16: no shift will do.
       for (int i = 0; i < 2; ++i) {
         const auto code = [&](int j) {
           return static_cast<uint32_t>(
@@ -41,8 +41,8 @@ struct Fp8Pairs {
         pairs[i] = code(2 * i) | code(2 * i + 1) << 16;
       }
     } else {
-      // Each code in the high byte of a half: e5m2 is f16 cut short; e4m3's exponent and mantissa
-      // belong one bit further down.
+      // Puts each code into the high byte of a half. An e5m2 code is the high byte of an f16;
+      // e4m3's exponent and mantissa go one bit further down.
       const uint32_t halves[2] = {select_bytes<0x1404>(codes, 0), select_bytes<0x3424>(codes, 0)};
       for (int i = 0; i < 2; ++i) {
         pairs[i] =
@@ -53,7 +53,7 @@ struct Fp8Pairs {
   }
 };
 
-// A cache's element as an operand.
+// The operand type of a cache's elements.
 template <typename Cache>
 struct Operand {
   using Type = Cache;  // F16 or Bf16
@@ -70,8 +70,8 @@ constexpr int piece_bytes(int lane_bytes) {
   return lane_bytes % 16 == 0 ? 16 : lane_bytes % 8 == 0 ? 8 : lane_bytes % 4 == 0 ? 4 : 2;
 }
 
-// Which elements of a row a lane has: the row is cut into pieces of kPieceBytes, and piece p is
-// that of lane p % kLanes.
+// The elements of a row that a lane has: the row is cut into pieces of kPieceBytes, and lane p %
+// kLanes has piece p.
 template <typename Cache, int kHeadDim, int kLanes>
 struct RowPieces {
   static constexpr int kElements = kHeadDim / kLanes;
@@ -81,11 +81,11 @@ struct RowPieces {
   static constexpr int kPerPiece = kPieceBytes / static_cast<int>(sizeof(Cache));
   static constexpr int kWords = (kBytes + 3) / 4;
 
-  // Where in the row piece `piece` of a lane begins, in bytes.
+  // Offset in the row of a lane's piece `piece`, in bytes.
   static __device__ inline int offset(int piece, int lane) {
     return (piece * kLanes + lane) * kPieceBytes;
   }
-  // Where in the row the lane's element is.
+  // Index in the row of a lane's element.
   static __device__ inline int place(int element, int lane) {
     return (element / kPerPiece * kLanes + lane) * kPerPiece + element % kPerPiece;
   }
@@ -97,7 +97,7 @@ inline constexpr int kDimLanes = 16 / Mma::kRowsPerLane;
 template <typename Cache, int kHeadDim>
 using ValuePieces = RowPieces<Cache, kHeadDim, kDimLanes>;
 
-// A of step `step` of the scores, from the words of the lane's tokens.
+// Operand A for step `step` of the scores, from the words of the lane's tokens.
 //   words [kRowsPerLane][kWords], a [2 * kRowsPerLane]
 template <typename Cache, int kWords>
 __device__ inline void key_operand(const uint32_t (*words)[kWords], int step, uint32_t* a) {
@@ -112,9 +112,8 @@ __device__ inline void key_operand(const uint32_t (*words)[kWords], int step, ui
   }
 }
 
-// Pairs up the lane's elements 2 * `two` and 2 * `two` + 1 of four tokens. For the first (e = 0)
-// and the second (e = 1) of them, pairs[e][0] holds the first two tokens and pairs[e][1] the last
-// two.
+// Pairs up two elements, 2 * `two` (e = 0) and 2 * `two` + 1 (e = 1), of four tokens. pairs[e][0]
+// holds the first two tokens and pairs[e][1] the last two.
 //   words [4][kWords]
 template <typename Cache, int kWords>
 __device__ inline void value_pairs(const uint32_t (*words)[kWords], int two, uint32_t (*pairs)[2]) {
@@ -158,7 +157,7 @@ __device__ inline void add_values(const uint32_t (*words)[kWords], const uint32_
   }
 }
 
-// The dimension that element i of accumulator `index` of add_values belongs to.
+// The dimension of element i of accumulator `index` of add_values.
 template <typename Cache, int kHeadDim>
 __device__ inline int value_dim(int index, int i) {
   const int row = Mma::acc_row(lane_index(), i);

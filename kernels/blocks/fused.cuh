@@ -1,5 +1,5 @@
-// What hidden and project_append share. Each block normalises all rows into its own shared
-// memory; then each warp computes pairs of columns whose results belong together.
+// Shared by the kernels `hidden` and `project_append`. Each block normalises all rows into its
+// shared memory; then each warp computes pairs of columns whose results belong together.
 #pragma once
 
 #include "kernels/blocks/column_sums.cuh"
@@ -8,12 +8,12 @@
 
 namespace fp8kv::FP8KV_GPU {
 
-// Blocks on a multiprocessor at a time. No more are launched: every block normalises all rows, so
+// Blocks per multiprocessor, and the most that are launched: every block normalises all rows, so
 // more blocks would repeat that work. With three, a thread has registers for 8 loads of 16 bytes in
-// flight (4 with several rows): 48 KiB or more per multiprocessor, twice what an H100 needs to
-// hide the latency of its memory.
+// flight (4 with several rows). That is 48 KiB or more per multiprocessor, twice what an H100 needs
+// to hide the latency of its memory.
 constexpr int kFusedBlocks = 3;
-// Every device gives a block this much without being asked, and three blocks of it fit a
+// Every device gives a block this much without permission, and three such blocks fit a
 // multiprocessor of an A100.
 constexpr size_t kMaxFusedSharedBytes = 48 * 1024;
 
@@ -29,8 +29,8 @@ inline Grid fused_grid(int64_t pairs, int multiprocessors) {
   return {static_cast<unsigned>(needed < resident ? needed : resident)};
 }
 
-// Pairs of columns go to the warps of the grid in turn: this warp's first pair, and the step to its
-// next one.
+// Pairs of columns go to the warps of the grid in turn. These are this warp's first pair, and the
+// step to its next one.
 __device__ inline int first_pair() {
   return static_cast<int>(block_index().x) * kNormWarps + warp_index();
 }
@@ -43,8 +43,8 @@ template <typename T>
 struct ColumnPair {
   const T* weights[2];
 
-  // Prefetches the first 2 or 4 KiB of each column, one line of memory a lane, so that the memory
-  // is busy while the rows are normalised.
+  // Prefetches the first 2 or 4 KiB of each column, one line per lane, so that the memory is busy
+  // while the rows are normalised.
   __device__ void prefetch_start(int64_t in_dim) const {
     constexpr int kLine = 128 / sizeof(T);
     const int64_t at = lane_index() % (kWarp / 2) * kLine;
@@ -52,7 +52,7 @@ struct ColumnPair {
   }
 };
 
-// The normalised rows, in shared memory for the whole block: T [kRows, in_dim].
+// Normalises the rows into shared memory of the whole block: T [kRows, in_dim].
 template <typename T, int kRows>
 __device__ inline const T* normalised_rows(const NormedProducts& normed, Shared& shared) {
   constexpr int kCount = kVector<T>;
@@ -72,8 +72,8 @@ __device__ inline const T* normalised_rows(const NormedProducts& normed, Shared&
   return rows;
 }
 
-// The products of the rows with a pair of columns. Lane i < kRows gets those of row i; what other
-// lanes get means nothing.
+// Computes the products of the rows with a pair of columns. Lane i < kRows gets those of row i;
+// other lanes get meaningless values.
 template <typename T, int kRows>
 __device__ inline void pair_products(const ColumnPair<T>& pair, const T* rows, int64_t in_dim,
                                      float (&results)[2]) {
@@ -88,7 +88,7 @@ __device__ inline void pair_products(const ColumnPair<T>& pair, const T* rows, i
   }
 }
 
-// Launches the kernel for as many rows as there are.   kernels: for 1, 2, 3 and 4
+// Launches the kernel for the number of rows.   kernels: for 1, 2, 3 and 4 rows
 template <typename T, typename... Parameters, typename... Arguments>
 void launch_fused(const char* name, void (*const (&kernels)[4])(Parameters...), int64_t pairs,
                   int multiprocessors, Stream stream, const Products& products,

@@ -42,7 +42,7 @@ template <>
 struct ValueRow<AnyRow> {
   KvRow row;
   const uint8_t* x;
-  int first;  // element of the row; V of a latent is the end of K
+  int first;  // first element in the row; V of a latent is the end of K
   __device__ ValueRow(const PagedKv& kv, int64_t number)
       : row(kv.v_row()),
         x(static_cast<const uint8_t*>(kv.v) + number * row.bytes()),
@@ -50,15 +50,15 @@ struct ValueRow<AnyRow> {
   __device__ float value(int d) const { return row_value(row, x, first + d); }
 };
 
-// The scale of a head that is stored with the model; 1 in formats without one.
+// A head's scale from the model; 1 in formats without a stored scale.
 template <typename Cache>
 __device__ inline float stored_scale(const float* scales, int kv_head) {
   if constexpr (kIsAny<Cache>) return scales != nullptr ? scales[kv_head] : 1.0f;
   return kIsFp8<Cache> ? scales[kv_head] : 1.0f;
 }
 
-// core/hadamard.h by one warp, in shared memory: the same sums in the same order.
-// All lanes of the warp take part; x is seen by all before and after.
+// core/hadamard.h by one warp, in shared memory: the same sums in the same order. All lanes of the
+// warp take part and synchronise on x before and after.
 __device__ inline void hadamard_by_warp(float* x, int dim, bool inverse) {
   const int block = hadamard_block(dim);
   const auto signs = [&] {
@@ -78,7 +78,8 @@ __device__ inline void hadamard_by_warp(float* x, int dim, bool inverse) {
   if (inverse) signs();
 }
 
-// A query in shared memory as K of a rotated cache is, rounded to T. Its factor is a power of two.
+// Rotates a query in shared memory like K of a rotated cache, and rounds it to T. Its factor is a
+// power of two.
 template <typename T>
 __device__ inline void rotate_query(float* query, int dim) {
   hadamard_by_warp(query, dim, false);
@@ -87,8 +88,8 @@ __device__ inline void rotate_query(float* query, int dim) {
   warp_sync();
 }
 
-// out [dim] = the sums of rotated V in `acc`, lane by lane, as sums of V. `x` is shared memory of
-// the warp for `dim` floats.
+// Rotates sums of rotated V back: out [dim] gets sums of V. `acc` has the lane's dimensions. `x` is
+// shared memory of the warp for `dim` floats.
 template <typename T, int kDimsPerLane>
 __device__ inline void rotate_back_to(const float (&acc)[kDimsPerLane], int dim, float factor,
                                       float* x, T* out) {

@@ -1,7 +1,7 @@
 // Reads memory ahead: a lane asks for pieces of later tiles and gets them back in order, tile by
-// tile. No other lane touches them, so no barrier is needed. Where the device has asynchronous
-// copies, the pieces wait in the lane's own slots in shared memory, up to kAhead tiles; elsewhere
-// in registers, one tile.
+// tile. No other lane touches them, so no barrier is needed. With asynchronous copies, the pieces
+// wait in the lane's own slots in shared memory, up to kAhead tiles. On other devices they wait in
+// registers, one tile.
 //
 //   for tile < kAhead: fetch pieces; commit()
 //   for each tile: turn(); fetch the pieces of tile + kAhead; commit(); arrive(); take keys, values
@@ -86,7 +86,7 @@ class SharedQueue {
   static __device__ inline int next(int stage) {
     return stage + 1 == kStages ? 0 : stage + 1;
   }
-  // Neighbouring lanes have neighbouring slots: no bank is asked twice.
+  // Neighbouring lanes have neighbouring slots, so that their accesses hit different banks.
   __device__ inline unsigned char* key_slot(int stage, int row, int piece) const {
     return ring_ + stage * kStageBytes +
            ((row * Keys::kPieces + piece) * kThreads + thread_index()) * Keys::kPieceBytes;

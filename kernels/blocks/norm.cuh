@@ -1,4 +1,4 @@
-// Norms, by blocks of kNormThreads threads. The kernels that normalise share this, so that a row
+// Norms, by blocks of kNormThreads threads. All kernels that normalise share this, so that a row
 // has the same bits from each.
 #pragma once
 
@@ -10,12 +10,12 @@ namespace fp8kv::FP8KV_GPU {
 inline constexpr int kNormThreads = 256;
 inline constexpr int kNormWarps = kNormThreads / kWarp;
 
-// Shared memory that norm_factors takes for `rows` rows.
+// Shared memory of norm_factors for `rows` rows.
 constexpr size_t norm_shared_bytes(int64_t rows) {
   return (static_cast<size_t>(rows) * kNormWarps * sizeof(float) + 15) / 16 * 16;
 }
 
-// 1 / rms of a row whose squares add up to `squares`.
+// 1 / rms of a row; `squares` is the sum of its squares.
 __device__ inline float rms_factor(float squares, int64_t dim, float eps) {
   return rsqrt_exact(squares / static_cast<float>(dim) + eps);
 }

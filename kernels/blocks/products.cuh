@@ -1,4 +1,4 @@
-// What the kernels behind `linear` share: several products of one x, laid side by side.
+// Shared by the kernels behind `linear`: several products of one x, laid side by side.
 #pragma once
 
 #include "kernels/blocks/elements.cuh"
@@ -6,7 +6,7 @@
 
 namespace fp8kv::FP8KV_GPU {
 
-// Tiles of `width` columns that the products have together; none straddles two of them.
+// The number of tiles of `width` columns over all products; no tile spans two products.
 inline int64_t column_tiles(const Products& products, int64_t width) {
   int64_t tiles = 0;
   for (int i = 0; i < products.count; ++i) {
@@ -18,7 +18,7 @@ inline int64_t column_tiles(const Products& products, int64_t width) {
 struct ColumnTile {
   Product product;
   int64_t first;  // column within the product
-  int index;      // of the product
+  int index;      // which product
 };
 
 __device__ inline ColumnTile column_tile(const Products& products, int64_t tile, int width) {
@@ -35,7 +35,7 @@ __device__ inline float with_bias(const Product& product, int64_t col, float sum
   return sum + static_cast<const T*>(product.bias)[col].value();
 }
 
-// Puts one element of the result where it goes.
+// Stores one element of the result to its place.
 template <typename T>
 __device__ inline void store_result(const Product& product, int64_t row, int64_t col, float sum) {
   const int64_t at = row * product.out_dim + col;
@@ -49,16 +49,17 @@ __device__ inline void store_result(const Product& product, int64_t row, int64_t
   }
 }
 
-// Up to this many rows, reading the weights is all there is to do, and a row of threads per output
-// reads them best. Source: where cuBLAS overtakes hand-written kernels of this kind in published
-// measurements is between 2 and 4 rows.
+// Up to this many rows, the time is that of reading the weights, and a row of threads per output
+// reads them best.
+// Source: published measurements, where cuBLAS overtakes hand-written kernels of this kind between
+// 2 and 4 rows.
 inline constexpr int64_t kFewRows = 4;
 
 inline bool is_few(const Products& products, int64_t computed_as) {
   return products.n <= kFewRows && computed_as <= kFewRows;
 }
 
-// The kernels; see linear.cu for which is for what.
+// The kernels; linear.cu says when each is used.
 template <typename T>
 void linear_rows(Stream stream, const Products& products);
 template <typename T>

@@ -1,4 +1,4 @@
-// Sums and maxima over a warp or a block, in an order that does not depend on anything.
+// Sums and maxima over a warp or a block, always in the same order.
 #pragma once
 
 #include "kernels/device/gpu.h"

@@ -1,4 +1,4 @@
-// Rotates pairs of elements and stores them to the cache. The kernels that append share this, so
+// Rotates pairs of elements and stores them to the cache. All kernels that append share this, so
 // that they store the same bits.
 #pragma once
 
@@ -9,12 +9,12 @@ namespace fp8kv::FP8KV_GPU {
 
 enum HeadTensor { kQ, kK, kV };
 
-// Heads are numbered Q's, then K's, then V's. A head of Q counts for the KV head that it reads, if
-// K and V have heads.
+// Heads are numbered Q's first, then K's, then V's. A query head counts for the KV head that it
+// reads, if K and V have heads.
 struct Head {
   int tensor;
   int index;    // within the tensor
-  int n_heads;  // of the tensor
+  int n_heads;  // heads of the tensor
   int kv_head;
 };
 
@@ -40,8 +40,8 @@ __device__ inline T* row_of(const RopeArguments& arguments, const Head& head, in
                                        head_dim_of(arguments, head.tensor);
 }
 
-// Where the two elements of a pair lie in their head of `head_dim`. Pairs are numbered those that
-// are turned first; the others are elements that merely lie as far apart.
+// The places of a pair's two elements in their head of `head_dim`. Rotated pairs have the lower
+// numbers. The other pairs merely group two elements at a similar distance.
 struct PairPlace {
   int first;
   int second;
@@ -61,7 +61,7 @@ struct PairPlace {
   }
 };
 
-// The cosine of the first pair that starts at `pair`; its sine lies rotary_dim / 2 further on.
+// The cosine of the first pair, which is `pair`; the sine is rotary_dim / 2 further on.
 __device__ inline const float* angles_of(const RopeArguments& arguments, const Head& head, int row,
                                          int pair) {
   const float* rope = head.tensor == kQ ? arguments.q_rope : arguments.rope;
@@ -90,14 +90,14 @@ __device__ inline void round_to(float* x) {
   }
 }
 
-// Rounds kCount numbers to what `dtype` has; asks once which that is.
+// Rounds kCount numbers to `dtype`, which is looked up once for all.
 template <int kCount>
 __device__ inline void round_all(float* x, DType dtype) {
   if (dtype == DType::bf16) round_to<Bf16, kCount>(x);
   if (dtype == DType::f16) round_to<F16, kCount>(x);
 }
 
-// Stores kCount numbers, those for FP8 divided by their scale.
+// Stores kCount numbers; FP8 numbers are divided by their scale first.
 template <typename Cache, int kCount>
 __device__ inline void store_cached(Cache* to, const float* x, float scale) {
   Vec<Cache, kCount> codes;

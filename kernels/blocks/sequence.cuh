@@ -1,4 +1,4 @@
-// Where a row of a step belongs, and what of the cache it sees.
+// The sequence of a row of a step, and the part of the cache that the row sees.
 #pragma once
 
 #include "kernels/launch.h"
@@ -7,7 +7,7 @@ namespace fp8kv::FP8KV_GPU {
 
 // The sequence whose rows [indptr[s], indptr[s + 1]) hold `row`.
 __device__ inline int sequence_of(const Rows& rows, int row) {
-  // In decode it is most often the row of that number.
+  // In decode the row and its sequence mostly have the same number.
   if (row < rows.n_seqs && rows.indptr[row] <= row && row < rows.indptr[row + 1]) return row;
   int low = 0, high = rows.n_seqs;  // indptr[low] <= row < indptr[high]
   while (high - low > 1) {

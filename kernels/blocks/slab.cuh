@@ -8,20 +8,20 @@ namespace fp8kv::FP8KV_GPU {
 
 inline constexpr int kSlabStages = 2;  // slabs of a block: one is used while the next is loaded
 
-// Whether operands are loaded from shared memory by matrix loads (Mma::load). They convert nothing,
-// so elements must have 16 bits.
+// Whether matrix loads (Mma::load) load operands from shared memory. They convert nothing, so
+// elements must have 16 bits.
 template <typename Cache>
 inline constexpr bool kLoads = Mma::kHasLoads && sizeof(Cache) == 2;
 
-// Rows of the cache in shared memory, as they are in the cache. What is read at the same time must
-// lie in different banks, for which rows are padded: matrix loads read eight rows at a time;
-// without them, keys are read as four pieces of two rows, values as four tokens that are two apart.
+// Rows of the cache in shared memory, unchanged. Rows are padded, so that simultaneous reads hit
+// different banks. Matrix loads read eight rows at a time. Other kernels read keys as four pieces
+// of two rows, and values as four tokens that are two apart.
 template <typename Cache, int kHeadDim>
 struct Slab {
   static constexpr int kRowBytes = kHeadDim * static_cast<int>(sizeof(Cache));
   static constexpr int kKeyPitch = kRowBytes + (kLoads<Cache> ? 16 : kRowBytes % 128 == 0 ? 64 : 0);
   static constexpr int kValuePitch = kRowBytes + 16;
-  // As many as registers and shared memory hold.
+  // As many tokens as registers and shared memory hold.
   static constexpr int kTokens = [] {
     int tokens = kRowBytes <= 256 && kHeadDim <= 128 ? 64 : 32;
     while (size_t{kSlabStages} * tokens * (kKeyPitch + kValuePitch) > kMostSharedBytes) tokens /= 2;

@@ -1,5 +1,5 @@
-// Products on tensor cores: tiles of x and of the weights come through a ring of slices in shared
-// memory while earlier ones are multiplied.
+// Products on tensor cores. Tiles of x and of the weights come through a ring of slices in shared
+// memory, while earlier slices are multiplied.
 #pragma once
 
 #include "kernels/blocks/products.cuh"
@@ -9,12 +9,12 @@ namespace fp8kv::FP8KV_GPU {
 inline constexpr int kTensorWarps = 4;
 inline constexpr int kTensorThreads = kTensorWarps * kWarp;
 // Elements of a row in a slice. Rows of 64 bytes need no swizzle: the eight lanes that shared
-// memory serves at a time read two whole rows, which are all banks once.
+// memory serves at a time read two whole rows, which use every bank once.
 inline constexpr int kDepth = 32;
-inline constexpr int kPieces = kDepth / 8;  // of a row, of 8 elements each
+inline constexpr int kPieces = kDepth / 8;  // pieces of a row, 8 elements each
 
-// A block's tile of the result, each warp's part of it, and how many slices are on their way or
-// being multiplied.
+// A block's tile of the result, each warp's part of it, and how many slices are in flight or being
+// multiplied.
 template <int kTileRows, int kTileCols, int kWarpRows, int kWarpCols, int kRingSlices>
 struct Tiling {
   static constexpr int kStages = kRingSlices;
@@ -23,7 +23,7 @@ struct Tiling {
   static constexpr int kRowFrags = kWarpRows / 16;
   static constexpr int kColFrags = kWarpCols / Mma::kCols;
   static constexpr int kWarpsAcross = kTileCols / kWarpCols;
-  // Of a slice: x, then weights whose elements have kBytes.
+  // Bytes of a slice: x, then weights with elements of kBytes.
   static constexpr int kXBytes = kTileRows * kDepth * 2;
   template <int kBytes>
   static constexpr int kSliceBytes = kXBytes + kTileCols* kDepth* kBytes;
@@ -36,13 +36,13 @@ struct Tiling {
   static __device__ int first_col() { return warp_index() % kWarpsAcross * kWarpCols; }
 };
 
-// Prefill, and decode of a few sequences. The latter is bound by reading the weights, and a matrix
-// of 4096 columns makes no more than 64 blocks: to cover a latency of 700 ns at 3 TB/s, 2 MB have
-// to be on their way, 32 KB in each. Where copies are not asynchronous a deep ring gains nothing.
+// Large is for prefill, Small for decode of a few sequences. Reading the weights bounds decode, and
+// a matrix of 4096 columns makes no more than 64 blocks. To cover a latency of 700 ns at 3 TB/s, 2
+// MB have to be in flight, 32 KB per block. Without asynchronous copies, a deep ring gains nothing.
 using Large = Tiling<128, 128, 64, 64, 4>;
 using Small = Tiling<32, 64, 32, 16, kHasAsync ? 8 : 4>;
 
-// Row tiles that are worked on together, so that their part of x stays in L2 while the weights
+// Row tiles that are computed together, so that their part of x stays in L2 while the weights
 // stream by.
 inline constexpr int64_t kRowGroup = 8;
 
@@ -59,7 +59,7 @@ __device__ inline TilePlace tile_place(int64_t block, int64_t row_tiles, int64_t
   return {group * kRowGroup + within % height, within / height};
 }
 
-// Asks for kRows rows of `from` [rows, depth], kDepth elements of kBytes each from `first`; zero
+// Fetches kRows rows of `from` [rows, depth], kDepth elements of kBytes each from `first`; zero
 // outside.
 template <int kBytes, int kRows>
 __device__ inline void fetch_rows(const unsigned char* from, int64_t first_row, int64_t rows,
@@ -80,8 +80,8 @@ struct alignas(16) Chunk {
   uint32_t words[4];
 };
 
-// Weights that are numbers of 16 bits. What multiply() asks for: kBytes an element, and the 8
-// elements of a piece, which belong to `row` and begin at `depth` in the whole.
+// Weights that are 16-bit numbers. multiply() asks for kBytes per element, and for the 8 elements
+// of a piece. The piece belongs to `row` and begins at `depth` of the whole.
 struct NumberPieces {
   static constexpr int kBytes = 2;
   const unsigned char* data;
@@ -94,7 +94,7 @@ struct NumberPieces {
   }
 };
 
-// acc += the product of one slice. A lane reads 16 bytes of each of its rows: its depths of two
+// acc += the product of one slice. A lane reads 16 bytes of each of its rows: its depths for two
 // matrix instructions.
 template <typename T, typename Tile, typename Pieces>
 __device__ inline void multiply(const unsigned char* slice, const Pieces& pieces, int64_t first_col,
@@ -156,9 +156,9 @@ __device__ inline const Products& products_of(const CodedProducts& coded) {
   return coded.products;
 }
 
-// One block's tile of the result. REQUIRES rows of whole pieces.
-// Arguments are Products, or CodedProducts: the kernel's own, which hipcc would copy to scratch if
-// a function object had them.
+// Computes one block's tile of the result. REQUIRES rows of whole pieces.
+// Arguments are Products or CodedProducts, the kernel's own parameter: hipcc would copy them to
+// scratch if a function object held them.
 template <typename T, typename Tile, typename Pieces, typename Arguments>
 __device__ inline void tensor_tile(const Arguments& arguments, int64_t row_tiles,
                                    int64_t col_tiles) {
@@ -170,7 +170,7 @@ __device__ inline void tensor_tile(const Arguments& arguments, int64_t row_tiles
   constexpr int kBytes = Pieces::kBytes;
   auto* ring = shared.take<unsigned char>(Tile::template kSharedBytes<kBytes>);
   const int64_t first_row = place.row * Tile::kRows;
-  // hipcc would copy `products`, which is indexed at run time, to scratch if `fetch` captured it.
+  // `products` is indexed at run time: if `fetch` captured it, hipcc would copy it to scratch.
   const auto* x = static_cast<const unsigned char*>(products.x);
   const int64_t n = products.n, depth = products.in_dim;
   const auto slices = static_cast<int>((depth + kDepth - 1) / kDepth);
@@ -191,7 +191,8 @@ __device__ inline void tensor_tile(const Arguments& arguments, int64_t row_tiles
   for (int slice = 0; slice < Tile::kStages - 1; ++slice) fetch(slice);
   for (int slice = 0; slice < slices; ++slice) {
     async_wait<Tile::kStages - 2>();
-    // The slice is there for all; and all are done with the one whose place the next one takes.
+    // Now all threads see the slice, and all have finished the slice that the next fetch
+    // overwrites.
     block_sync();
     fetch(slice + Tile::kStages - 1);
     multiply<T, Tile>(slice_at(slice), pieces, tile.first, int64_t{slice} * kDepth, acc);

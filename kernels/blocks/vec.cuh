@@ -1,4 +1,4 @@
-// 16 bytes at a time.
+// Loads and stores of 16 bytes at a time.
 #pragma once
 
 #include "kernels/blocks/elements.cuh"
@@ -10,7 +10,7 @@ struct alignas(sizeof(T) * kCount) Vec {
   T x[kCount];
 };
 
-// As many elements as 16 bytes hold.
+// The number of elements in 16 bytes.
 template <typename T>
 inline constexpr int kVector = 16 / static_cast<int>(sizeof(T));
 

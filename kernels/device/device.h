@@ -1,5 +1,5 @@
-// The device a backend runs on: its stream and its memory. One per backend; all work goes through
-// its one stream, in order.
+// A backend's device: its stream and its memory. One per backend; all work goes through its one
+// stream, in order.
 #pragma once
 
 #include <atomic>
@@ -28,26 +28,26 @@ struct MemoryCount {
 
 class Device {
  public:
-  // Takes the first device. Throws a device error that says why there is none.
+  // Takes the first device. Throws a device error with the reason if there is none.
   Device();
   ~Device();
   Device(const Device&) = delete;
   Device& operator=(const Device&) = delete;
 
-  // "cuda: NVIDIA H100 80GB HBM3, 79.1 GiB".
+  // For example "cuda: NVIDIA H100 80GB HBM3, 79.1 GiB".
   std::string describe() const;
-  // "CUDA 13.0, the module is built with 12.8".
+  // For example "CUDA 13.0, the module is built with 12.8".
   std::string driver() const;
   // Valid as long as this.
   Stream stream() const { return stream_; }
   int multiprocessors() const { return multiprocessors_; }
 
-  // Zeroed. Throws a resource error that names the size.
+  // Returns zeroed memory. Throws a resource error that names the size.
   std::shared_ptr<std::byte> allocate(size_t bytes);
   // The host's memory may change once this returns.
   void copy_in(std::byte* to, const std::byte* host, size_t bytes);
 
-  // See Backend. Not where every launch is waited for (FP8KV_SYNC).
+  // See Backend. Devices cannot record while every launch is waited for (FP8KV_SYNC).
   bool can_record() const;
   void begin_recording();
   std::shared_ptr<void> end_recording();

@@ -28,8 +28,8 @@ constexpr char kDriver[] = "AMD driver";
   throw Error(cat(kName, ": ", reason), "", ErrorKind::device);
 }
 
-// The runtime and the driver number versions alike: CUDA as 1000 * major + 10 * minor, HIP with
-// 10000000 and 100000.
+// Runtime and driver number versions alike: CUDA as 1000 * major + 10 * minor, HIP with 10000000
+// and 100000.
 std::string version_text(int version) {
 #if defined(__CUDACC__)
   return cat(version / 1000, ".", version % 1000 / 10);
@@ -39,7 +39,7 @@ std::string version_text(int version) {
 }
 
 void require_device() {
-  int count = 0;  // left as it is on failure
+  int count = 0;  // 0 stays if the call fails
   const Status status = FP8KV_RUNTIME(GetDeviceCount)(&count);
   if (status == kSuccess && count > 0) return;
   int driver = 0, runtime = 0;
@@ -59,8 +59,8 @@ void require_device() {
 
 __global__ void probe_kernel() {}
 
-// Of a module that was built for other devices, or that a driver older than its compiler would have
-// to translate: better said now than by the first op.
+// Refuses a module that was built for other devices, or that needs a newer driver to translate it.
+// Otherwise the first op would be the one to fail.
 void require_code(const char* device) {
   FuncAttributes attributes;
   const Status status =

@@ -1,5 +1,5 @@
-// Device in the simulator: the host's memory, allocated exactly so that AddressSanitizer sees an
-// overrun, and queues that run as sim_queues.h says.
+// Device in the simulator. Its memory is the host's, allocated in exact sizes so that
+// AddressSanitizer sees an overrun. sim_queues.h runs its queues.
 #include <cstdlib>
 #include <cstring>
 #include <memory>
@@ -13,13 +13,13 @@
 namespace fp8kv::FP8KV_GPU {
 namespace {
 
-// Enough for work to be spread, few enough to be run.
+// Enough to spread work over, and few enough to simulate.
 constexpr int kMultiprocessors = 2;
-// What a device has to give: enough for tests, and a limit to run into.
+// The device's memory: enough for tests, and small enough to run out of.
 constexpr size_t kMemory = size_t{1} << 30;
 
-// A recorded step repeats launches and nothing else: on a real device what this refuses is an error
-// or, worse, happens only once.
+// A recorded step repeats launches and nothing else. On a real device, the calls refused here are
+// errors or, worse, happen only once.
 void refuse_while_recording(const char* what) {
   if (!sim::recording()) return;
   throw Error(cat(what, " while a step is being recorded"), "", ErrorKind::device);
@@ -35,13 +35,13 @@ std::byte* aligned_memory(size_t bytes, size_t alignment, const char* where) {
   return static_cast<std::byte*>(memory);
 }
 
-// Of what gives the device work.
+// For calls that give the device work.
 void check_given(const Stream& stream, const std::string& what) {
   const std::string reason = stream.faults->of_giving();
   if (!reason.empty()) throw fault_error(what, reason, *stream.pending);
 }
 
-// Of what waits for it.
+// For calls that wait for the device.
 void check_waited(const Stream& stream, const std::string& what) {
   const std::string reason = stream.faults->of_waiting();
   if (!reason.empty()) throw fault_error(what, reason, *stream.pending);
@@ -53,12 +53,12 @@ void wait_for_ops(const Stream& stream, const std::string& what) {
   stream.pending->clear();
 }
 
-// In order with launches.
+// Queues work in order with launches.
 void add_work(const Stream& stream, std::function<void()> work) {
   if (stream.faults->runs()) stream.handle->submit(kOpsQueue, std::move(work));
 }
 
-// A step, and the ops that it launches.
+// A recorded step, and the names of the ops that it launches.
 struct Recorded {
   std::vector<std::function<void()>> work;
   std::vector<const char*> ops;
@@ -70,7 +70,7 @@ class SimTransfers final : public Transfers {
 
   Stream stream() { return {&queues_, &faults_, &pending_}; }
 
-  // All 0xff, NaN, so that what is copied from it before it is filled shows.
+  // Filled with 0xff, which is NaN: copies from memory that was never filled become visible.
   std::shared_ptr<std::byte> allocate_pinned(size_t bytes) override {
     std::byte* memory = aligned_memory(bytes, kPinnedAlignment, " of pinned host memory");
     std::memset(memory, 0xff, bytes);
@@ -154,8 +154,8 @@ std::string Device::driver() const {
   return "none, the device is simulated";
 }
 
-// Freeing waits for all work, as on a GPU; what that throws has nowhere to go. What a lost device
-// has not done it never does.
+// Freeing waits for all work, as on a GPU, and ignores its errors, since nobody could take them.
+// Work that a lost device has not done is never done.
 std::shared_ptr<std::byte> Device::allocate(size_t bytes) {
   refuse_while_recording("memory is allocated");
   check_given(stream_, cat("allocating ", human_bytes(bytes), " on the device"));

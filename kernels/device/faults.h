@@ -1,6 +1,6 @@
-// What the backends of all devices say when one fails: CUDA's, HIP's and the simulator's.
-// A device that faults reports it whenever it is next asked for something, so the op that did it is
-// known only where every launch is waited for.
+// Messages for a failing device, shared by CUDA, HIP and the simulator.
+// A faulting device reports the fault at a later call. So the op at fault is known only if every
+// launch is waited for.
 #pragma once
 
 #include <cstdint>
@@ -15,14 +15,14 @@
 
 namespace fp8kv {
 
-// Whether every launch is waited for at once (FP8KV_SYNC), so that the op that faults reports it.
+// Whether every launch is waited for at once (FP8KV_SYNC), so that the faulting op itself reports.
 inline bool sync_after_launch() {
   static const bool sync = std::getenv("FP8KV_SYNC") != nullptr;
   return sync;
 }
 
-// The work that was given to a device since it was last waited for: any of it may have caused a
-// fault. Every member may be called from several threads.
+// Work given to a device since the last wait for it: any of it may have caused a fault. Every
+// member may be called from several threads.
 class Pending {
  public:
   // `name` lives as long as the program.
@@ -53,7 +53,7 @@ class Pending {
     recording_ = recording;
   }
 
-  // To be called when all ops are done.
+  // Call it when all ops are done.
   void clear() {
     const std::lock_guard lock(mutex_);
     names_.clear();
@@ -61,7 +61,7 @@ class Pending {
     copied_ = false;
   }
 
-  // "37 launches (rmsnorm, linear, activate) and copies"; "" when there is nothing.
+  // For example "37 launches (rmsnorm, linear, activate) and copies"; "" if there is no work.
   std::string text() const {
     const std::lock_guard lock(mutex_);
     std::vector<std::string> parts;
@@ -86,7 +86,7 @@ class Pending {
 inline constexpr char kFaultHelp[] =
     "the device or this program is at fault: use --device cpu, and report it";
 
-// A fault of the device, or of any work it was given before: which one is not known.
+// A fault of the device, or of any work given to it before: which work is unknown.
 inline Error fault_error(const std::string& what, const std::string& reason,
                          const Pending& pending) {
   const std::string unknown = pending.text();

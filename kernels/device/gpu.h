@@ -1,43 +1,43 @@
-// What kernels are written with, whatever the toolchain: this header and the gpu_*.h it includes
-// are the only places that know one. FP8KV_GPU is the build's name (cuda, hip, sim32, sim64) and
-// the namespace everything lives in, so that two builds can be linked into one test.
+// The names that kernels use, the same for every toolchain. Only this header and the gpu_*.h which
+// it includes know a toolchain. FP8KV_GPU is the build's name (cuda, hip, sim32, sim64) and the
+// namespace of everything in it, so that two builds can be linked into one test.
 //
 // Every build has, for kernels:
 //   kWarp                         lanes of a warp: 32 or 64
-//   kMostSharedBytes              of a block, on every device that this build is for
+//   kMostSharedBytes              per block, on every device that this build is for
 //   thread_index() lane_index() warp_index()
 //   block_index() grid_size()     each with .x, .y and .z
 //   block_sync() warp_sync()      barriers for all threads of the block, all lanes of the warp
 //   warp_xor(v, mask)             v of lane (own ^ mask);   warp_from(v, lane)   v of one lane
 //   warp_ballot(bool)             64 bits, one per lane
-//   warp_uniform(v)               v, which is the same in all lanes; kept in scalar registers where
-//                                 the device has them
+//   warp_uniform(v)               v, which all lanes share; in a scalar register if the device has
+//                                 these
 //   atomic_max(p, v) atomic_add(p, v)  64 bits, relaxed
 //   shared_add(p, v)              32 bits
 //   take_ticket(p)                counts up; orders all memory before and after across the device
-//   Shared().take<T>(n)           pieces of the block's shared memory, in the order of asking
+//   Shared().take<T>(n)           the next piece of the block's shared memory
 //   fused(a, b, c)                a * b + c, rounded once; nothing else is ever contracted
 //   exp2_fast(x) exp_exact(x) rsqrt_exact(x) tanh_exact(x) erf_exact(x) log1p_exact(x)
-//   f16_code(x) bf16_code(x) f16_value(code)        equal to core/half.h but for the bits of a NaN
+//   f16_code(x) bf16_code(x) f16_value(code)        equal to core/half.h except for NaN's bits
 //   bf16_codes(first, second)     two of them in a word, the first in its low half
 //   select_bytes(low, high, sel)  four of eight bytes, a nibble of `sel` each
-//   after_previous()              called first in every kernel: waits for the kernel before, which
-//                                 may still run, and lets the next kernel start. Only prefetch may
-//                                 touch memory before this call
-//   kProductsFlush                matrix products take subnormal f16 and bf16 for 0 (gfx90a)
-//   scaled_pair<k>(pair)          two f16 times 2^k, exactly, subnormals too; where kProductsFlush
-//   prefetch(global)              a hint that this line of memory is wanted soon
+//   after_previous()              every kernel calls it first: waits for the previous kernel, which
+//                                 may still run, and lets the next one start. Before this call,
+//                                 only prefetch may touch memory
+//   kProductsFlush                matrix products flush subnormal f16 and bf16 to 0 (gfx90a)
+//   scaled_pair<k>(pair)          two f16 times 2^k, exactly, subnormals too; if kProductsFlush
+//   prefetch(global)              a hint that this line of memory is needed soon
 //   copy_async<bytes>(shared, global, valid), async_commit(), async_wait<groups_left>()
-//                                 16, 8 or 4 bytes on their way while the lane goes on, where
-//                                 kHasAsync; at once otherwise
+//                                 copies 16, 8 or 4 bytes while the lane goes on, if kHasAsync;
+//                                 otherwise at once
 //   Mma                           a 16 x kCols x 16 matrix product by a warp
-// where kHardwareFp8:
+// if kHardwareFp8:
 //   convert_e4m3(codes, pairs)    four e4m3fn codes to two pairs of f16
-//   encode_fp8<F>(first, second)  codes of e4m3fn or e5m2, as fp8_encode but for the sign of a NaN
+//   encode_fp8<F>(first, second)  codes of e4m3fn or e5m2, equal to fp8_encode but for NaN's sign
 // and for hosts:
 //   launch(name, kernel, grid, threads, shared_bytes, stream, arguments...)
 //   submit(name, stream, work)    work that a library submits by itself
-//   kHasGemmLibrary               whether there may be such a library
+//   kHasGemmLibrary               whether the build may have such a library
 //   Device (device.h)             memory and copies
 #pragma once
 

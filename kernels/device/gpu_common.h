@@ -1,4 +1,4 @@
-// What kernels are written with and CUDA and HIP spell alike; see gpu.h.
+// The parts of gpu.h that CUDA and HIP spell alike.
 #pragma once
 
 #include <cstddef>

@@ -10,7 +10,7 @@ namespace fp8kv::FP8KV_GPU {
 
 inline constexpr int kWarp = 32;
 inline constexpr bool kHasAsync = true;
-// Of sm_86 and sm_89; sm_80 has 163 KiB, sm_90 227.
+// The limit of sm_86 and sm_89; sm_80 has 163 KiB, sm_90 227.
 inline constexpr size_t kMostSharedBytes = 99 * 1024;
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 890
 inline constexpr bool kHardwareFp8 = true;
@@ -78,7 +78,7 @@ __device__ __forceinline__ uint16_t bf16_code(float x) {
   return code;
 }
 
-// Four times as fast as one at a time.
+// Converts two numbers at once, four times as fast as one by one.
 __device__ __forceinline__ uint32_t bf16_codes(float first, float second) {
   uint32_t codes;
   asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(codes) : "f"(second), "f"(first));
@@ -132,7 +132,7 @@ __device__ __forceinline__ void prefetch(const void* global) {
   asm volatile("prefetch.global.L2 [%0];" ::"l"(global));
 }
 
-// The rest of the kBytes becomes zero where `valid` is false.
+// If `valid` is false, fills the kBytes with zeros.
 template <int kBytes>
 __device__ __forceinline__ void copy_async(void* shared, const void* global, bool valid) {
   const auto to = static_cast<uint32_t>(__cvta_generic_to_shared(shared));
@@ -154,22 +154,21 @@ __device__ __forceinline__ void async_wait() {
   asm volatile("cp.async.wait_group %0;" ::"n"(kGroupsLeft) : "memory");
 }
 
-// mma.sync.m16n8k16. A lane supplies row(lane) and row(lane) + 8 of A, and column row(lane) of B,
-// each at four depths (places along the sum). The instruction's four depths are not adjacent, but
-// any four give the same sum, as long as A and B have the same.
+// mma.sync.m16n8k16. A lane supplies rows row(lane) and row(lane) + 8 of A, and column row(lane) of
+// B, each at four depths (places along the sum). The instruction's four depths are not adjacent.
+// But any four give the same sum, as long as A and B use the same.
 struct Mma {
   static constexpr int kCols = 8;
   static constexpr int kRowsPerLane = 2;
-  static constexpr int kLaneCols = 2;   // columns of a lane's accumulator: element i is of i % 2
+  static constexpr int kLaneCols = 2;   // element i has column i % 2 of these
   static constexpr int kColStride = 4;  // lanes this far apart share columns
 
   static __device__ __forceinline__ int row(int lane) { return lane / 4; }
   static __device__ __forceinline__ int group(int lane) { return lane % 4; }
-  // Where element i < 4 of a lane's accumulator is.
+  // Row and column of element i < 4 of a lane's accumulator.
   static __device__ __forceinline__ int acc_row(int lane, int i) { return lane / 4 + 8 * (i / 2); }
   static __device__ __forceinline__ int acc_col(int lane, int i) { return 2 * (lane % 4) + i % 2; }
-  // After scores_to_operand made a result an operand: the row of that result which is at depth
-  // i < 4 of a lane.
+  // The row at depth i < 4 of a lane, in the result that scores_to_operand turned into an operand.
   static __device__ __forceinline__ int depth(int lane, int i) {
     return 2 * (lane % 4) + i % 2 + 8 * (i / 2);
   }
@@ -194,8 +193,8 @@ struct Mma {
     }
   }
 
-  // Loads operand A, 16 x 16 elements of 16 bits, from shared memory. Its rows (with kTransposed
-  // its columns) lie `pitch` bytes apart, a multiple of 16. Depths are in the order of memory: lane
+  // Loads operand A, 16 x 16 elements of 16 bits, from shared memory. Its rows (its columns with
+  // kTransposed) are `pitch` bytes apart, a multiple of 16. Depths are in the order of memory: lane
   // group g has 2 g, 2 g + 1, 2 g + 8 and 2 g + 9.
   static constexpr bool kHasLoads = true;
   template <bool kTransposed>
@@ -217,8 +216,8 @@ struct Mma {
     }
   }
 
-  // Turns a lane's accumulator, rounded and packed as pairs (0, 1) and (2, 3), into an operand B
-  // that is the same matrix.
+  // Turns a lane's accumulator into an operand B with the same matrix. The accumulator is rounded
+  // and packed as pairs (0, 1) and (2, 3).
   static __device__ __forceinline__ void scores_to_operand(const uint32_t* scores, uint32_t* b) {
     asm("movmatrix.sync.aligned.m8n8.trans.b16 %0, %1;" : "=r"(b[0]) : "r"(scores[0]));
     asm("movmatrix.sync.aligned.m8n8.trans.b16 %0, %1;" : "=r"(b[1]) : "r"(scores[1]));

@@ -15,7 +15,7 @@ namespace fp8kv::FP8KV_GPU {
 inline constexpr int kWarp = 64;
 inline constexpr bool kHasAsync = false;
 inline constexpr size_t kMostSharedBytes = 64 * 1024;
-// gfx940's conversions are fnuz; the integer ones serve all formats.
+// gfx940's hardware conversions are fnuz; the integer ones serve all formats.
 inline constexpr bool kHardwareFp8 = false;
 #if defined(__gfx90a__)
 inline constexpr bool kProductsFlush = true;
@@ -26,7 +26,7 @@ inline constexpr bool kProductsFlush = false;
 __device__ __forceinline__ int lane_index() {
   return thread_index() % kWarp;
 }
-// Scalar registers then hold it and what follows from it.
+// Puts the value into a scalar register, so that values derived from it are scalar too.
 __device__ __forceinline__ int warp_uniform(int value) {
   return __builtin_amdgcn_readfirstlane(value);
 }
@@ -39,7 +39,7 @@ __device__ __forceinline__ dim3 block_index() {
 __device__ __forceinline__ dim3 grid_size() {
   return dim3(gridDim.x, gridDim.y, gridDim.z);
 }
-// Lanes of a wave run in lockstep; this keeps the compiler from moving memory accesses across.
+// Lanes of a wave run in lockstep. This keeps the compiler from moving memory accesses across.
 __device__ __forceinline__ void warp_sync() {
   __builtin_amdgcn_fence(__ATOMIC_ACQ_REL, "wavefront");
   __builtin_amdgcn_wave_barrier();
@@ -105,10 +105,10 @@ __device__ __forceinline__ uint16_t encode_fp8(float, float) {
 // Kernels of a stream never overlap.
 __device__ __forceinline__ void after_previous() {}
 
-// These targets have no such instruction.
+// These targets have no prefetch instruction.
 __device__ __forceinline__ void prefetch(const void*) {}
 
-// Through registers and at once: kernels that want loads in flight use LaneQueue.
+// Copies through registers, at once. Kernels that want loads in flight use LaneQueue.
 template <int kBytes>
 __device__ __forceinline__ void copy_async(void* shared, const void* global, bool valid) {
   typedef uint32_t Words __attribute__((ext_vector_type(kBytes / 4)));
@@ -155,7 +155,7 @@ struct Mma {
   template <bool kTransposed>
   static __device__ __forceinline__ void load(const unsigned char*, int, uint32_t*) {}
 
-  // A result has the layout of an operand already.
+  // On AMD, a result already has the layout of an operand.
   static __device__ __forceinline__ void scores_to_operand(const uint32_t* scores, uint32_t* b) {
     b[0] = scores[0];
     b[1] = scores[1];

@@ -21,11 +21,11 @@ using Status = FP8KV_RUNTIME(Error_t);
 
 inline constexpr Status kSuccess = FP8KV_RUNTIME(Success);
 
-// Where ops go, and what is known of them; see Device.
+// The queue of ops, and what is known of its work; see Device.
 struct Stream {
   StreamHandle handle{};
   Pending* pending = nullptr;
-  bool overlaps = false;  // kernels come while the one before them still runs: after_previous
+  bool overlaps = false;  // kernels start while the one before still runs: see after_previous
 };
 
 struct Grid {
@@ -38,7 +38,7 @@ inline std::string status_text(Status status) {
   return FP8KV_RUNTIME(GetErrorString)(status);
 }
 
-// Throws a device error (a resource error when memory ran out) that says what failed in what.
+// Throws a device error with the failed call and its reason; a resource error if memory ran out.
 inline void check(Status status, const std::string& what) {
   if (status == kSuccess) return;
   static_cast<void>(FP8KV_RUNTIME(GetLastError)());  // clears it
@@ -47,9 +47,9 @@ inline void check(Status status, const std::string& what) {
   throw Error(message, "", ErrorKind::device);
 }
 
-// Checks the status of a call that gives work to the device. It can report two things: a failure of
-// its own, such as a launch that is too large, which is gone once it is reported; or a fault of
-// earlier work, which every later call reports again.
+// Checks the status of a call that gives work to the device. The status may be a failure of the
+// call itself, such as a launch that is too large; it is reported once. Or it is a fault of earlier
+// work, which every later call reports again.
 inline void check_given(Status status, const std::string& what, const Stream& stream) {
   if (status == kSuccess) return;
   static_cast<void>(FP8KV_RUNTIME(GetLastError)());
@@ -65,7 +65,7 @@ inline void check_waited(Status status, const std::string& what, const Stream& s
   throw fault_error(what, status_text(status), *stream.pending);
 }
 
-// Waits for all ops. What it says of a fault begins with `what`.
+// Waits for all ops. Messages about faults begin with `what`.
 inline void wait_for_ops(const Stream& stream, const std::string& what) {
   check_waited(FP8KV_RUNTIME(StreamSynchronize)(stream.handle), what, stream);
   stream.pending->clear();
@@ -79,7 +79,7 @@ inline void check_launch(Status status, const char* name, const Stream& stream) 
   if (status != kSuccess) check_given(status, launching(name), stream);
 }
 
-// After a launch.
+// Call it after a launch.
 inline void wait_or_note(const Stream& stream, const char* name) {
   if (sync_after_launch()) {
     wait_for_ops(stream, name);
@@ -88,8 +88,8 @@ inline void wait_or_note(const Stream& stream, const char* name) {
   }
 }
 
-// To be called when a library could not launch. Throws if the cause is a fault of the device; while
-// a step is recorded that cannot be told, and nothing is thrown.
+// Call it when a library could not launch. Throws if a fault of the device is the cause. While a
+// step is recorded the cause is unknown, and nothing is thrown.
 inline void check_sound(const char* name, const Stream& stream) {
   const Status status = FP8KV_RUNTIME(StreamQuery)(stream.handle);
   if (status == kSuccess || status == FP8KV_RUNTIME(ErrorNotReady) ||
@@ -139,7 +139,7 @@ void launch(const char* name, void (*kernel)(Parameters...), Grid grid, int thre
   wait_or_note(stream, name);
 }
 
-// Work that a library submits to the stream by itself, and whose failures it tells in its own way.
+// Work that a library submits to the stream itself; it reports failures in its own way.
 template <typename Work>
 void submit(const char* name, Stream stream, const Work& work) {
   try {
@@ -152,7 +152,7 @@ void submit(const char* name, Stream stream, const Work& work) {
   wait_or_note(stream, name);
 }
 
-// An emulated device runs the kernels of this project and no others.
+// An emulated device runs only this project's kernels.
 #if defined(FP8KV_EMULATED)
 inline constexpr bool kHasGemmLibrary = false;
 #else

@@ -1,5 +1,5 @@
-// gpu.h for the simulator. FP8KV_SIM_WARP is 32, with the matrix instructions and asynchronous
-// copies of NVIDIA, or 64, with those of AMD's CDNA.
+// gpu.h for the simulator. FP8KV_SIM_WARP is 32 or 64. With 32 it has NVIDIA's matrix instructions
+// and asynchronous copies, with 64 the instructions of AMD's CDNA.
 #pragma once
 
 #include <atomic>
@@ -28,13 +28,13 @@ inline constexpr int kWarp = FP8KV_SIM_WARP;
 static_assert(kWarp == 32 || kWarp == 64);
 inline constexpr bool kHasAsync = kWarp == 32;
 inline constexpr bool kHardwareFp8 = kWarp == 32;
-// As gfx90a, to run what is done about it; products here take subnormals for what they are.
+// Pretends to be gfx90a, to run its special code. Products here do not flush subnormals.
 inline constexpr bool kProductsFlush = kWarp == 64;
 inline constexpr size_t kMostSharedBytes = sim::most_shared_bytes(kWarp);
 
 using StreamHandle = sim::Queues*;
 
-// Where work goes; without a handle it runs at once, on no device.
+// The queue of work; without a handle, work runs at once, on no device.
 struct Stream {
   StreamHandle handle = nullptr;
   sim::Faults* faults = nullptr;
@@ -42,7 +42,7 @@ struct Stream {
 };
 using Grid = sim::Grid;
 
-// Where an operation stands in a kernel, for messages.
+// The place of an operation in a kernel, for messages.
 struct Here : sim::Place {
   Here(const char* in_file = __builtin_FILE(), int at_line = __builtin_LINE())
       : Place{in_file, at_line} {}
@@ -67,7 +67,7 @@ inline void block_sync(Here here = {}) {
   sim::block_sync(here);
 }
 
-// What every lane of the warp showed, in the order of lanes.
+// The values that all lanes of the warp showed, in the order of lanes.
 template <typename T>
 class Shown {
  public:
@@ -76,7 +76,7 @@ class Shown {
     std::memcpy(sim::exchange_slot(), &mine, sizeof mine);
     slots_ = sim::exchange(here);
   }
-  // Until the exchange after the next.
+  // Valid until the exchange after the next.
   const T& operator[](int lane) const {
     return *reinterpret_cast<const T*>(slots_ +
                                        static_cast<size_t>(lane % kWarp) * sim::kExchangeBytes);
@@ -97,7 +97,7 @@ template <typename T>
 T warp_from(T value, int lane, Here here = {}) {
   return Shown<T>(value, here)[lane];
 }
-// The first lane's, as on the hardware: who does not agree will notice.
+// The first lane's value, as on the hardware. Lanes that disagree then get a wrong value.
 inline int warp_uniform(int value, Here here = {}) {
   return warp_from(value, 0, here);
 }
@@ -203,7 +203,7 @@ uint16_t encode_fp8(float first, float second) {
 
 inline void after_previous() {}
 
-// Reads a byte, so that a place outside of all memory shows.
+// Reads a byte, so that an address outside of all memory is detected.
 inline void prefetch(const void* global) {
   static_cast<void>(*static_cast<const volatile char*>(global));
 }
@@ -231,7 +231,7 @@ struct MmaLane {
   float b[4];
 };
 
-// See gpu_cuda.h and gpu_hip.h: this is both, as kWarp says.
+// See gpu_cuda.h and gpu_hip.h: kWarp decides which of the two this is.
 struct Mma {
   static constexpr int kCols = kWarp == 32 ? 8 : 16;
   static constexpr int kRowsPerLane = kWarp == 32 ? 2 : 1;
@@ -285,7 +285,7 @@ struct Mma {
     }
   }
 
-  // On AMD a result has the layout of an operand already.
+  // On AMD, a result already has the layout of an operand.
   static void scores_to_operand(const uint32_t* scores, uint32_t* b, Here here = {}) {
     if constexpr (kWarp == 64) {
       b[0] = scores[0];
@@ -312,7 +312,7 @@ struct Mma {
   }
 };
 
-// In order with all else that the ops' queue is given; `name` is the op's.
+// Gives work to the queue of ops, in order with its other work; `name` is the op's.
 void give(const Stream& stream, const char* name, const std::function<void()>& work);
 
 template <typename... Parameters, typename... Arguments>

@@ -1,6 +1,6 @@
-// Copies from the host to a device through pinned slots, which are filled one after another. Memory
-// that is not pinned could change before it is copied: a runtime may read it later, or let the
-// device read it. What is in a slot stays there until it has been copied.
+// Copies from the host to a device through pinned slots, which are filled one after another.
+// Without them the source could change before it is copied: a runtime may read it later, or let the
+// device read it. A slot's contents stay until they are copied.
 #pragma once
 
 #include <algorithm>
@@ -15,8 +15,8 @@ namespace fp8kv {
 
 class Staging {
  public:
-  // Small copies share a slot. A large copy uses all slots in turn: while one is filled, those
-  // filled before are copied.
+  // Small copies share a slot. A large copy uses all slots in turn: while one is filled, the
+  // earlier ones are copied.
   static constexpr size_t kSlotBytes = size_t{2} << 20;
   static constexpr size_t kSlots = 4;
 
@@ -25,8 +25,8 @@ class Staging {
     for (int& mark : emptied_) mark = transfers.make_mark();
   }
 
-  // Calls copy(to, from, bytes) for each piece, which is to give the copy to the queue of ops and
-  // to return. `host` may change afterwards.
+  // Calls copy(to, from, bytes) for each piece; it must queue the copy with the ops and return.
+  // Afterwards `host` may change.
   template <typename Copy>
   void copy_in(std::byte* to, const std::byte* host, size_t bytes, const Copy& copy) {
     while (bytes > 0) {
@@ -43,9 +43,9 @@ class Staging {
   }
 
  private:
-  static constexpr size_t kAlignment = 256;  // what copies like
+  static constexpr size_t kAlignment = 256;  // copies prefer it
 
-  // To the next slot, once what was in it has been copied.
+  // Goes to the next slot, once its contents have been copied.
   void turn() {
     transfers_.record(emptied_[slot_], kOpsQueue);
     slot_ = (slot_ + 1) % kSlots;

@@ -1,9 +1,9 @@
 # shellcheck shell=bash
-# What the GPU kernels are held to; sourced by check_kernels.sh. What there is to see of a source is
-# in a folder `out`: of CUDA name.cuda.log (ptxas' figures, for all architectures) and
-# name.compute_90.ptx, of each architecture of AMD name.gfx*.notes (the figures) and, of what a gate
-# looks at, name.gfx*.s. A source folder `root` has kernels/ and src/. Every gate takes the two,
-# complains of its own kind of thing and of no other.
+# The gates: checks that the compiled GPU kernels must pass. check_kernels.sh sources this file.
+# Every gate takes two folders, and complains only of its own kind of problem. The source folder
+# `root` has kernels/ and src/. The folder `out` has what compilers made of each source. For CUDA:
+# name.cuda.log (ptxas' figures, for all architectures) and name.compute_90.ptx. For each
+# architecture of AMD: name.gfx*.notes (the figures), and name.gfx*.s if a gate looks at it.
 
 status=0
 complain() {
@@ -18,7 +18,7 @@ llvm() {
   "$llvm_tools/$1" "${@:2}"
 }
 
-# What a HIP object has for AMD's GPUs. An object without kernels has none.
+# Takes the code for AMD's GPUs out of a HIP object. An object without kernels has none.
 unpack() {
   local object=$1 out=$2 name bundle part target arch
   bundle=$(mktemp "$out/bundle.XXXXXX")
@@ -40,8 +40,9 @@ unpack() {
   rm "$bundle"
 }
 
-# Of the modules in a folder that was configured with FP8KV_KEEP_CODE: of the sources that there are
-# now, since a folder keeps what older ones left. Gates that have nothing to look at would pass.
+# Collects what the gates read, from a build folder with FP8KV_KEEP_CODE. Takes only sources that
+# exist now: the folder also keeps the code of older ones. Fails if there is nothing for a gate to
+# read, since gates would then pass.
 collect() {
   local root=$1 build=$2 out=$3 source name
   for source in "$root"/kernels/*/*.cu; do
@@ -61,8 +62,9 @@ all_gates() {
   for gate in local_memory registers waits decode_ptx decode_gcn experts_ptx experts_gcn; do "gate_$gate" "$1" "$2"; done
 }
 
-# "kernel arch registers local spilt scalars" of every kernel compiled: bytes of local memory, bytes
-# of spilt registers in it, and scalar registers spilt to lanes of vector registers.
+# Prints "kernel arch registers local spilt scalars" for every compiled kernel. `local` is bytes of
+# local memory, `spilt` the bytes of spilt registers in it. `scalars` counts scalar registers spilt
+# to lanes of vector registers.
 measured() {
   {
     find "$1" -name '*.cuda.log' -exec awk '
@@ -88,7 +90,7 @@ gate_local_memory() {
     print $1 " (" $2 ") uses " $4 " bytes of local memory, " $5 " of them for spilt registers" }')
 }
 
-# Which compilers there are; counts are theirs.
+# Names the compilers: register counts depend on them.
 compilers() {
   if command -v nvcc > /dev/null; then echo "# nvcc: $(nvcc --version | tail -n 1)"; fi
   if command -v hipcc > /dev/null; then
@@ -96,7 +98,8 @@ compilers() {
   fi
 }
 
-# What kernels/gates/registers.txt has lines of. Scalar registers spilt are known, and counted, here.
+# Prints the lines of kernels/gates/registers.txt. Spilt scalar registers are known, and counted
+# here.
 registers_in() {
   measured "$1" | awk '{ print $1, $2, $3 } $6 > 0 { print $1, $2 ".scalars_spilt", $6 }'
 }
@@ -127,7 +130,7 @@ gate_registers() {
   ((status |= before)) || true
 }
 
-# Rewrites what `out` has measurements of, and keeps what is recorded of other architectures.
+# Rewrites the lines that `out` has measurements of, and keeps those of other architectures.
 record_registers() {
   local now=$2/registers
   registers_in "$2" > "$now"
@@ -138,8 +141,8 @@ record_registers() {
   LC_ALL=C sort "$now" "$now.kept" > "$1/kernels/gates/registers.txt"
 }
 
-# Kernels come while the one before them is still running (after_previous): all have to wait for it
-# before they touch global memory.
+# A kernel may start while the one before it still runs (after_previous). So every kernel has to
+# wait for that one before it touches global memory.
 gate_waits() {
   local ptx line
   for ptx in "$2"/*.compute_90.ptx; do
@@ -155,7 +158,8 @@ gate_waits() {
   done
 }
 
-# Complains of each "least pattern" line of stdin that a kernel's code has fewer matches of.
+# Reads "least pattern" lines from stdin. Complains if a kernel's code has fewer matches of a
+# pattern.
 require() {
   local what=$1 code=$2 least pattern found
   while read -r least pattern; do
@@ -164,16 +168,17 @@ require() {
   done
 }
 
-# Complains of more matches of `pattern` than `most`, as `why`.
+# Complains, with the reason `why`, if `pattern` has more matches than `most`.
 forbid() {
   local what=$1 code=$2 most=$3 pattern=$4 why=$5
   (($(grep -cE "$pattern" "$code" || true) <= most)) || complain "$what $why"
 }
 
-# The decode kernel for E4M3FN at head size 128. 16 tokens are 16 products of 16 x 8 x 16 and, a
-# lane, 8 pieces of 16 bytes and 128 codes, two to a conversion. The copies are there four times:
-# for three tiles at the start and in the loop; a ninth wide load is of the plan. Partial results of
-# 16 chunks are asked for at a time: one after the other, they take longer than a short context.
+# The decode kernel for E4M3FN at head size 128. 16 tokens take 16 products of 16 x 8 x 16; per
+# lane, they are 8 pieces of 16 bytes and 128 codes, two to a conversion. The code has the copies
+# four times: for three tiles at the start, and in the loop. A ninth wide load reads the plan.
+# Partial results of 16 chunks are requested together: one after the other, they would take longer
+# than a short context.
 gate_decode_ptx() {
   local ptx=$2/attention_decode.compute_90.ptx code=$2/decode.ptx what="the decode kernel's PTX"
   [[ -e $ptx ]] || return 0
@@ -187,14 +192,14 @@ gate_decode_ptx() {
 16 ld\.global\.v4\.f32
 PATTERNS
   forbid "$what" "$ptx" 0 'ld\.local' "has ld.local"
-  # Two for the plan at the start; none in the loop.
+  # The plan at the start has two; the loop has none.
   forbid "$what" "$code" 2 'bar(rier)?\.sync' "has a block barrier too many"
 }
 
-# The same kernel for AMD. 16 tokens are 16 products of 16 x 16 x 16 and, a lane, 2 pieces of 16
-# bytes of keys, 4 of 8 bytes of values and 64 codes, four to a conversion of two byte selections,
-# signs put back twice. The loads are there twice: at the start and in the loop; 4 more of 16 bytes
-# are of the query. 8 selections bring values of two tokens together.
+# The decode kernel for AMD. 16 tokens take 16 products of 16 x 16 x 16. Per lane, they are 2 pieces
+# of 16 bytes of keys, 4 of 8 bytes of values, and 64 codes. A conversion takes four codes, with two
+# byte selections, and puts signs back twice. The code has the loads twice: at the start and in the
+# loop; 4 more of 16 bytes read the query. 8 selections bring values of two tokens together.
 gate_decode_gcn() {
   local assembly code what
   for assembly in "$2"/attention_decode.gfx*.s; do
@@ -203,7 +208,7 @@ gate_decode_gcn() {
     what="the decode kernel's assembly ($(basename "$assembly" .s | cut -d. -f2))"
     awk '/<_Z.*>:$/ { on = /attention_decode_kernel.*Fp8FormatE0EEELi128E/ } on' \
       "$assembly" > "$code"
-    # Up to the last product: partial results are loaded after it.
+    # Only up to the last product: partial results are loaded after it.
     awk '{ line[NR] = $0 } /v_mfma/ { last = NR }
          END { for (i = 1; i <= last; ++i) print line[i] }' "$code" > "$code.loop"
     require "$what" "$code.loop" <<'PATTERNS'
@@ -220,9 +225,9 @@ PATTERNS
   done
 }
 
-# The grouped product of experts, for BF16 and SiLU: a thread has 4 rows and 4 columns of gate and of
-# up, 32 products an element of depth, and nvcc takes two elements at a time; the rest of the 96 is the
-# activation's. What products are made of comes from shared memory in pieces of 16 bytes, 3 an element.
+# The grouped product of experts, for BF16 and SiLU. A thread has 4 rows and 4 columns of gate and
+# of up: 32 products per element of depth. nvcc takes two elements at a time; the rest of the 96
+# belongs to the activation. Operands come from shared memory in pieces of 16 bytes, 3 per element.
 # A slice has two barriers.
 gate_experts_ptx() {
   local ptx=$2/experts.compute_90.ptx code=$2/experts.ptx what="the experts' PTX"
@@ -235,7 +240,7 @@ PATTERNS
   forbid "$what" "$code" 2 'bar(rier)?\.sync' "has a block barrier too many"
 }
 
-# The same kernel for AMD, which has two products in one instruction.
+# The experts' kernel for AMD, where one instruction computes two products.
 gate_experts_gcn() {
   local assembly code what
   for assembly in "$2"/experts.gfx*.s; do

@@ -1,6 +1,6 @@
 # shellcheck shell=bash disable=SC2154,SC2016
-# Breaks copies of the kernels, one thing at a time, to see the gates of gates.sh complain;
-# sourced by check_kernels.sh --self-test.
+# Breaks copies of the kernels, one thing at a time, and checks that the gates of gates.sh complain.
+# check_kernels.sh --self-test sources this file.
 
 decode=kernels/ops/attention_decode.cu
 record=kernels/gates/registers.txt
@@ -13,7 +13,7 @@ not_as_expected() {
   echo "check_kernels: self-test: $*" | tee -a "$work/unexpected"
 }
 
-# An edit that changes nothing would test nothing.
+# Fails if an edit changes nothing, since it would test nothing.
 edit() {
   local root=$1 file=$2 script=$3
   cp "$root/$file" "$root/before"
@@ -21,7 +21,7 @@ edit() {
   ! cmp -s "$root/before" "$root/$file" || not_as_expected "sed finds nothing in $file: $script"
 }
 
-# A copy to break: of the decode kernel, only what the gates look at, which compiles in seconds.
+# Makes a copy to break. Its decode kernel has only what the gates look at, and compiles in seconds.
 make_base() {
   local root=$1 one='std::is_same_v<Cache, Fp8<Fp8Format::e4m3fn>>'
   mkdir "$root"
@@ -31,20 +31,20 @@ make_base() {
   edit "$root" $record '/^#|^embed_kernel|^expert_|^gate_rows_|attention_decode.*FormatE0EEELi128E/!d'
 }
 
-# Runs a command in the background, no more of them at a time than there are cores.
+# Runs a command in the background, at most as many at a time as there are cores.
 in_parallel() {
   while (($(jobs -rp | wc -l) >= $(nproc))); do wait -n || true; done
   "$@" &
 }
 
-# The builds there are compilers for.
+# Names the builds whose compilers are installed.
 builds() {
   if command -v nvcc > /dev/null; then echo cuda; fi
   if command -v hipcc > /dev/null; then printf '%s\n' gfx90a gfx940; fi
 }
 
-# Compiles one source as the modules are compiled, for one of the builds, into what the gates read.
-# Who reads no more of cuda than the PTX gives `ptx` as the last argument.
+# Compiles one source for one of the builds, with the modules' flags, into the files that gates
+# read. A last argument `ptx` says that the PTX is all that is read of cuda.
 compile() {
   local build=$1 root=$2 out=$3 name=$4 reads=${5:-all} scratch=$3/$4.$1.files
   local flags=(-std=c++20 -O3 "-I$root" "-I$root/src" '-DFP8KV_VERSION="check"')
@@ -69,14 +69,14 @@ compile() {
   rm -r "$scratch"
 }
 
-# Breaks a copy by `script`, compiles one source of it in one build, no more than the gate reads,
-# and expects what the gate says to match the pattern `complaint`.
+# Breaks a copy by `script` and compiles one source of it in one build, for what the gate reads.
+# Expects a message of the gate that matches the pattern `complaint`.
 #   seed <gate> <build> <source> <file> <script> <complaint>
 seed() {
   if builds | grep -qx "$2"; then in_parallel seed_now "$@"; fi
 }
 
-# What a gate reads of cuda.
+# Names what a gate reads of cuda.
 reads_of() {
   case $1 in
     waits | decode_ptx | experts_ptx) echo ptx ;;
@@ -186,7 +186,7 @@ self_test() {
   seed_experts
   wait
   ! compgen -G "$work/seed.*" > /dev/null || not_as_expected "a seed did not come to its end"
-  # What is not broken passes: no gate complained of the narrowed copy itself.
+  # Unbroken code must pass: no gate may complain of the narrowed copy itself.
   all_gates "$work/base" "$work/out" > "$work/said"
   [[ ! -s $work/said ]] || not_as_expected "without a seed: $(< "$work/said")"
   [[ ! -e $work/unexpected ]]

@@ -1,4 +1,5 @@
-// Stores rows that are not elements of one type, after what rope_append does to Q, K and V.
+// Stores rows that are not elements of one type, after rope_append has rotated and rounded Q, K and
+// V.
 #include "kernels/blocks/kv_rows.cuh"
 #include "kernels/blocks/reduce.cuh"
 #include "kernels/blocks/rope.cuh"
@@ -9,7 +10,7 @@ namespace {
 
 constexpr int kWarps = 4;
 
-// One warp per row and KV head, and K or V; of latents, which have one row for both, per row.
+// One warp per row, KV head, and K or V. For latents, whose K and V share a row, one warp per row.
 // Lanes take the row's parts in turn.
 template <typename T>
 __global__ void append_rows_kernel(RopeArguments arguments) {
@@ -42,7 +43,7 @@ __global__ void append_rows_kernel(RopeArguments arguments) {
   uint8_t* to = static_cast<uint8_t*>(is_key ? kv.k : kv.v) +
                 kv.row(slot / kv.page_size, head, slot % kv.page_size) * row.bytes();
   const float stored = stored_scale<AnyRow>(is_key ? kv.k_scale : kv.v_scale, head);
-  // Elements of one type of a mixed cache.
+  // Elements of one type, for the K or V of a mixed cache.
   in_kernel_with_elements(row.format, [&]<typename Element>(Element) {
     for (int d = lane_index(); d < row.dim; d += kWarp) {
       reinterpret_cast<Element*>(to)[d] = Element::of(kIsFp8<Element> ? x[d] / stored : x[d]);

@@ -5,7 +5,7 @@ namespace fp8kv::FP8KV_GPU {
 namespace {
 
 constexpr int kThreads = 256;
-// Each goes on by all of them.
+// With more elements, threads step on by the whole grid.
 constexpr int64_t kMostBlocks = 65536;
 
 // One element per thread and turn, in the order of `to`.

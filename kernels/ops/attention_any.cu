@@ -1,6 +1,6 @@
-// Attention for any even head size up to kMostHeadDim, any types and any format of rows: the
-// reference among the kernels, and what f32 models run with. One warp per row, query head and part
-// of V; nothing is rounded between the cache and the output.
+// Attention for any even head size up to kMostHeadDim, any types and any format of rows. It is the
+// reference for the other kernels, and serves f32 models. One warp per row, query head and part of
+// V; nothing is rounded between the cache and the output.
 #include "kernels/blocks/kv_rows.cuh"
 #include "kernels/blocks/reduce.cuh"
 #include "kernels/blocks/sequence.cuh"
@@ -12,8 +12,8 @@ namespace {
 
 constexpr int kWarps = 4;
 constexpr int kThreads = kWarps * kWarp;
-// Elements of V that a warp sums up. Of larger heads each warp computes all scores: more sums to a
-// lane would take registers from heads of any size. A latent is summed up by one warp.
+// Elements of V that a warp sums up. For larger heads, several warps each compute all scores: more
+// sums per lane would take registers from heads of any size. One warp sums up a whole latent.
 template <bool kLatent>
 inline constexpr int kPartDim = kLatent ? kMostHeadDim : 256;
 
@@ -64,7 +64,7 @@ __global__ void attention_any_kernel(AttentionArguments arguments, ScoreOptions 
   float acc[kDimsPerLane] = {};
   float sum = 0.0f, max = -INFINITY;
   for (int begin = visible.begin; begin < visible.end; begin += kWarp) {
-    // Lane i has the weight of token begin + i.
+    // Lane i computes the weight of token begin + i.
     const int token = begin + lane;
     float score = -INFINITY;
     if (token < visible.end) {
@@ -90,8 +90,8 @@ __global__ void attention_any_kernel(AttentionArguments arguments, ScoreOptions 
       const int at = begin + i;
       const ValueRow<Cache> v(kv, kv.row(pages[at / kv.page_size], kv_head, at % kv.page_size));
       if constexpr (kIsAny<Cache>) {
-        // Each lane decodes what it sums up. Within the loop over the sums the code for all formats
-        // would keep that from being unrolled, and the sums in local memory.
+        // Each lane decodes the elements that it sums up. Inside the loop over the sums, code for
+        // all formats would prevent unrolling, and so put the sums in local memory.
         float* values = all_values + warp_index() * v_dim;
         const int end = first + kPartDim<kLatent> < v_dim ? first + kPartDim<kLatent> : v_dim;
         for (int d = first + lane; d < end; d += kWarp) values[d] = v.value(d);

@@ -1,7 +1,7 @@
-// Attention of single rows over a paged cache: split over the context, bound by reading it.
-// Each warp takes a chunk of a sequence for the query heads of one KV head, streams it through
-// matrix instructions with nothing but its own lanes to wait for, and leaves a partial result; the
-// last warp to finish a row's chunks adds them up.
+// Attention of single rows over a paged cache: split over the context, bound by reading it. Each
+// warp takes a chunk of a sequence for the query heads of one KV head, and streams it through
+// matrix instructions. A warp waits only for its own lanes. It leaves a partial result; the last
+// warp to finish a row's chunks adds them up.
 #include "kernels/blocks/decode_items.cuh"
 #include "kernels/blocks/decode_results.cuh"
 #include "kernels/blocks/fragments.cuh"
@@ -10,12 +10,12 @@
 namespace fp8kv::FP8KV_GPU {
 namespace {
 
-// Shared memory for what is on its way: three such blocks fit an SM of the H100.
+// Shared memory for data in flight: three such blocks fit an SM of the H100.
 constexpr int kRingBytes = 64 * 1024;
-// Rows whose numbers of chunks a block can add up for itself.
+// The most rows whose chunks a block counts by itself.
 constexpr int kMaxRows = 1024;
 
-// Of a block: four, or as many as have room in shared memory for two tiles each.
+// Warps of a block: four, or fewer if shared memory has no room for two tiles each.
 template <typename Cache, int kHeadDim>
 constexpr int warps_of_block() {
   using Keys = KeyPieces<Cache, kHeadDim>;
@@ -37,13 +37,13 @@ class Worker {
   static constexpr int kStages = kFitting < 2 ? 2 : kFitting > 4 ? 4 : kFitting;
   using Queue = LaneQueue<Keys, Values, kThreads, kStages>;
   static constexpr int kFrags = kHeadDim / 16;
-  // Neighbouring dimensions of the result that a lane has, as far as they are stored together.
+  // Adjacent dimensions of a lane's result that are stored together.
   static constexpr int kRun = Values::kPerPiece < 4 ? Values::kPerPiece : 4;
-  // Two sums of scores, so that products wait half as long for one another, where tiles on their
-  // way are not in registers.
+  // Two sums of scores, so that products wait half as long for one another. One sum where tiles in
+  // flight are in registers.
   static constexpr int kSums = kHasAsync ? 2 : 1;
-  // Blocks that share a multiprocessor, as far as shared memory and registers go. The tiles of rows
-  // over 256 bytes fill the latter on AMD: spilt registers would wait for all loads.
+  // Blocks that share a multiprocessor, as far as shared memory and registers allow. On AMD, tiles
+  // of rows over 256 bytes fill the registers: spilt registers would wait for all loads.
   static constexpr int kBlocks = kHeadDim * sizeof(Cache) > 256 ? (kHasAsync ? 3 : 1)
                                  : kHeadDim > 128               ? 2
                                                                 : 3;
@@ -108,7 +108,7 @@ class Worker {
     if (tile < tiles) {
       const PagedKv& kv = decode_.attention.kv;
       const int first = item.begin + tile * kTileTokens;
-      // A tile is within a page, whose size is a multiple of it.
+      // A tile never leaves its page, whose size is a multiple of a tile's.
       if (in_page_ == kv.page_size) {
         in_page_ = 0;
         page_ = warp_uniform(*++pages_);
@@ -116,7 +116,7 @@ class Worker {
       const int64_t at = kv.offset(page_, item.kv_head, in_page_);
       constexpr int kRowBytes = kHeadDim * static_cast<int>(sizeof(Cache));
       const int lane = lane_index();
-      // Everything but the lane's own corner of the tile is a constant.
+      // Apart from the lane's own corner of the tile, everything is a constant.
       const unsigned char* keys = static_cast<const unsigned char*>(kv.k) + at * sizeof(Cache) +
                                   Mma::row(lane) * kRowBytes + Keys::offset(0, Mma::group(lane));
       const unsigned char* values = static_cast<const unsigned char*>(kv.v) + at * sizeof(Cache) +
@@ -213,8 +213,8 @@ class Worker {
     }
   }
 
-  // Calls work(head, dim, numbers, col) for what the lane has of the result: kRun neighbouring
-  // dimensions of a head at a time, from column `col` of its accumulators.
+  // Calls work(head, dim, numbers, col) for the lane's results: kRun adjacent dimensions of a head
+  // at a time, from column `col` of its accumulators.
   template <typename Work>
   __device__ inline void each_run(const Item& item, const Work& work) const {
     constexpr int kRows = Mma::kRowsPerLane;
@@ -258,9 +258,9 @@ class Worker {
   const Decode& decode_;
   const DecodeResults<Cache, kHeadDim> results_;
   Queue queue_;
-  const int32_t* pages_ = nullptr;  // from the page that is read
+  const int32_t* pages_ = nullptr;  // from the current page on
   int32_t page_ = 0;
-  int32_t in_page_ = 0;  // tokens of it that were asked for
+  int32_t in_page_ = 0;  // tokens of the page that were asked for
   uint32_t query_[2 * kFrags];
   float factor_[Mma::kLaneCols];
   float acc_[kFrags][4];
@@ -268,7 +268,7 @@ class Worker {
   float sum_[Mma::kLaneCols];
 };
 
-// A fixed grid whose warps take items in turn: its size depends on the device alone.
+// A fixed grid whose size depends on the device alone; its warps take items in turn.
 template <typename Cache, int kHeadDim>
 __global__ void __launch_bounds__((Worker<Cache, kHeadDim>::kThreads),
                                   (Worker<Cache, kHeadDim>::kBlocks))
@@ -281,7 +281,7 @@ __global__ void __launch_bounds__((Worker<Cache, kHeadDim>::kThreads),
   count_chunks<kWarps>(decode, ends, shared.take<int>(kWarps));
   const int items = ends[decode.attention.rows.n - 1] * decode.groups;
   const int blocks = static_cast<int>(grid_size().x);
-  // Neighbouring items go to different blocks, so that a few spread over the whole device.
+  // Adjacent items go to different blocks, so that a few items spread over the whole device.
   for (int number = warp_index() * blocks + static_cast<int>(block_index().x); number < items;
        number += blocks * kWarps) {
     worker.run(item_at(decode, ends, number));
@@ -291,7 +291,7 @@ __global__ void __launch_bounds__((Worker<Cache, kHeadDim>::kThreads),
 template <typename Cache, int kHeadDim>
 void run(Stream stream, const Decode& decode, int multiprocessors) {
   using Work = Worker<Cache, kHeadDim>;
-  constexpr size_t kWarpSumsBytes = 16;  // of four warps
+  constexpr size_t kWarpSumsBytes = 16;  // room for the sums of four warps
   static_assert(Work::Queue::kSharedBytes + 4 * kMaxRows + kWarpSumsBytes <= kMostSharedBytes);
   const int64_t most_items = int64_t{decode.attention.rows.n} * decode.groups * decode.max_chunks;
   const int64_t resident = int64_t{multiprocessors} * Work::kBlocks;
@@ -336,7 +336,8 @@ int32_t chunks_of(const AttentionArguments& arguments) {
 bool takes_fast_attention(DType activations, const AttentionArguments& arguments) {
   const PagedKv& kv = arguments.kv;
   if (!kv.in_elements() || activations == DType::f32 || kv.k_format == KvFormat::f32) return false;
-  // f16 has more bits than bf16, and bf16 more range than f16: the one goes into f16, not back.
+  // f16 has more bits than bf16, and bf16 more range. Queries in bf16 can be scaled into f16, but
+  // not the reverse.
   if (kv.k_format == KvFormat::bf16 && activations != DType::bf16) return false;
   if (reinterpret_cast<uintptr_t>(arguments.q) % 8 != 0) return false;  // loaded four at a time
   return kv.page_size % kTileTokens == 0 &&

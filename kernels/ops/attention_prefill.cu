@@ -1,6 +1,6 @@
-// Attention of many rows at once, over what the cache holds: a block takes a tile of queries of one
-// KV head and streams keys and values through shared memory, where all its warps read them. A
-// column is a query of one row and head, so grouped heads share every tile that is read.
+// Attention of many rows at once over the cache. A block takes a tile of queries of one KV head. It
+// streams keys and values through shared memory, where all its warps read them. A column is a query
+// of one row and head, so grouped heads share every tile that is read.
 #include "kernels/blocks/lane_queue.cuh"
 #include "kernels/blocks/sequence.cuh"
 #include "kernels/blocks/slab.cuh"
@@ -10,7 +10,8 @@ namespace {
 
 constexpr int kWarps = 8;
 constexpr int kThreads = kWarps * kWarp;
-// Columns of a warp: heads of 256 elements leave registers for one operand of them, others for 16.
+// Columns per warp. Heads of 256 elements leave registers for one operand of columns, others for 16
+// columns.
 template <int kHeadDim>
 inline constexpr int kWarpCols = kHeadDim > 128 ? Mma::kCols : 16;
 template <int kHeadDim>
@@ -18,12 +19,12 @@ inline constexpr int kBlockCols = kWarps* kWarpCols<kHeadDim>;
 
 struct Prefill {
   AttentionArguments attention;
-  int32_t tiles;  // as many as there may be; see tile_at
+  int32_t tiles;  // an upper bound; see tile_at
   bool bf16;      // activations: else f16
 };
 
-// Rows [first_row, end_row) of a sequence have columns from `first_col`, counted over the rows and
-// the heads of a KV head.
+// A tile's columns begin at `first_col`, counted over the rows [first_row, end_row) of a sequence
+// and over the query heads of a KV head.
 struct QueryTile {
   int sequence;
   int first_row;
@@ -31,8 +32,8 @@ struct QueryTile {
   int first_col;
 };
 
-// Tile `number` of all sequences' tiles of `cols` columns; sequence -1 past the last. Later tiles
-// see more tokens.
+// Tile `number` of all sequences' tiles with `cols` columns each; sequence -1 past the last. Later
+// tiles see more tokens.
 __device__ inline QueryTile tile_at(const Rows& rows, int share, int cols, int number) {
   for (int sequence = 0; sequence < rows.n_seqs; ++sequence) {
     const int first = rows.indptr[sequence], end = rows.indptr[sequence + 1];
@@ -53,7 +54,7 @@ class Worker {
   static constexpr size_t kSharedBytes = size_t{kSlabStages} * Tile::kBytes;
   static constexpr int kFrags = kHeadDim / 16;
   static constexpr int kColFrags = kWarpCols<kHeadDim> / Mma::kCols;
-  static constexpr int kCols = kColFrags * Mma::kLaneCols;  // that a lane's accumulators are of
+  static constexpr int kCols = kColFrags * Mma::kLaneCols;  // columns of a lane's accumulators
 
   __device__ Worker(const Prefill& prefill, const QueryTile& tile, int kv_head, Shared& shared)
       : attention_(prefill.attention),
@@ -74,7 +75,8 @@ class Worker {
     int stage = 0;
     for (int token = begin; token < end; token += Tile::kTokens) {
       async_wait<0>();
-      // The slab is there for all; and all are done with the one before, whose place is next.
+      // Now all threads see the slab, and all have finished the one before, which the next fetch
+      // overwrites.
       block_sync();
       fetch(token + Tile::kTokens, end, 1 - stage);
       consume(token, ring_ + stage * Tile::kBytes);
@@ -89,7 +91,7 @@ class Worker {
     return visible_from(attention_.rows.positions[row], attention_.window);
   }
 
-  // Column `col` of this warp's, as counted in QueryTile.
+  // Column `col` of this warp, counted as in QueryTile.
   __device__ inline int column(int col) const {
     return tile_.first_col + warp_index() * kWarpCols<kHeadDim> + col;
   }
@@ -137,7 +139,7 @@ class Worker {
     common_.end = to.end < common_.end ? to.end : common_.end;
   }
 
-  // Asks for the slab of tokens from `first`; what is not before `end` becomes zero.
+  // Fetches the slab of tokens from `first` on; tokens from `end` on become zero.
   __device__ inline void fetch(int first, int end, int stage) {
     if (first < end) {
       const PagedKv& kv = attention_.kv;
@@ -203,7 +205,7 @@ class Worker {
     }
   }
 
-  // Takes out the scores of what a column does not see.
+  // Masks the scores of tokens that a column does not see.
   __device__ inline void hide(int first, float (*scores)[kColFrags][4]) const {
 #pragma unroll
     for (int group = 0; group < Tile::kGroups; ++group) {
@@ -220,7 +222,7 @@ class Worker {
     }
   }
 
-  // Scores become weights; what was summed up so far is scaled down to the new maximum.
+  // Turns scores into weights, and scales the sums so far down to the new maximum.
   __device__ inline void softmax(int first, float (*scores)[kColFrags][4]) {
 #pragma unroll
     for (int group = 0; group < Tile::kGroups; ++group) {
@@ -248,7 +250,7 @@ class Worker {
       for (int mask = Mma::kColStride; mask < kWarp; mask *= 2) {
         largest = fmaxf(largest, warp_xor(largest, mask));
       }
-      // A row that has seen nothing yet has no maximum; any finite one gives it weights of zero.
+      // A row that has seen no token has no maximum; any finite number then gives weights of zero.
       const float reference = largest == -INFINITY ? 0.0f : largest;
       const float correction = exp2_fast(max_[at] - reference);
       max_[at] = largest;
@@ -299,7 +301,7 @@ class Worker {
     }
   }
 
-  // The dimension that element j of accumulator i is.
+  // The dimension of element j of accumulator i.
   static __device__ inline int dim_of(int i, int j) {
     if constexpr (kLoads<Cache>) return 16 * i + Mma::acc_row(lane_index(), j);
     return value_dim<Cache, kHeadDim>(i, j);
@@ -340,7 +342,7 @@ class Worker {
   uint32_t query_[kColFrags][2 * kFrags];
   float factor_[kCols];
   Visible visible_[kCols];
-  Visible common_;  // what all columns of the warp see
+  Visible common_;  // tokens that all columns of the warp see
   float max_[kCols];
   float sum_[kCols];
   float acc_[kColFrags][kFrags][4];
@@ -352,7 +354,7 @@ __global__ void __launch_bounds__(kThreads) attention_prefill_kernel(Prefill pre
   after_previous();
   Shared shared;
   const AttentionArguments& attention = prefill.attention;
-  // The longest first: what sees most starts early.
+  // The longest tiles come first: tiles that see the most tokens start early.
   const int number = prefill.tiles - 1 - static_cast<int>(block_index().x);
   const QueryTile tile = tile_at(attention.rows, attention.n_heads / attention.kv.n_kv_heads,
                                  kBlockCols<kHeadDim>, number);
@@ -364,7 +366,7 @@ template <typename Cache, int kHeadDim>
 void run(Stream stream, Prefill prefill) {
   const AttentionArguments& attention = prefill.attention;
   const int64_t cols = int64_t{attention.rows.n} * (attention.n_heads / attention.kv.n_kv_heads);
-  // Every sequence's last tile may be a part of one.
+  // An upper bound: every sequence may end with an incomplete tile.
   prefill.tiles = static_cast<int32_t>(cols / kBlockCols<kHeadDim>) + attention.rows.n_seqs;
   launch("attention", attention_prefill_kernel<Cache, kHeadDim>,
          {static_cast<unsigned>(prefill.tiles),

@@ -1,4 +1,4 @@
-// What models do to whole rows between products: small ops that read and write memory once.
+// Small ops on whole rows between products: they read and write memory once.
 #include "core/half.h"
 #include "kernels/blocks/activation.cuh"
 #include "kernels/blocks/reduce.cuh"
@@ -58,10 +58,11 @@ __global__ void scale_kernel(T* x, float multiplier, float cap, int64_t count) {
   store_vec(x + at, values);
 }
 
-// Elements of a thread: so many that the last step, one per warp in global memory, is not felt.
+// Elements per thread: so many that the last step, one atomic per warp in global memory, hardly
+// counts.
 constexpr int kPerThread = 64;
 
-// Vectors of kCount elements, kThreads apart.
+// A thread takes vectors of kCount elements, kThreads apart.
 template <typename T, int kCount>
 __global__ void amax_kernel(const T* x, int64_t count, uint64_t* out) {
   after_previous();

@@ -1,6 +1,6 @@
-// Feed-forward parts of several experts. Rows are sorted by the experts that they are sent to, on
-// the device; then a block computes a tile of rows of one expert. A result is one sum in one order
-// whatever tile it is in, so a row has the same bits whatever is beside it.
+// Feed-forward parts of several experts. The device sorts rows by expert; then a block computes a
+// tile of rows of one expert. A result is one sum in a fixed order for any tile, so a row has the
+// same bits whatever is beside it.
 #include "core/half.h"
 #include "kernels/blocks/activation.cuh"
 #include "kernels/blocks/reduce.cuh"
@@ -12,9 +12,9 @@ namespace {
 constexpr int kThreads = 256;
 constexpr int kWarps = kThreads / kWarp;
 constexpr int kTile = 64;          // rows and columns of a block
-constexpr int kDepth = 16;         // of a slice in shared memory
+constexpr int kDepth = 16;         // depth of a slice in shared memory
 constexpr int kSide = 4;           // rows and columns of a thread
-constexpr int kPitch = kTile + 4;  // apart from a multiple of the banks
+constexpr int kPitch = kTile + 4;  // off a multiple of the banks
 constexpr size_t kSliceBytes = kDepth * kPitch * sizeof(float);
 
 __device__ inline int bits_of(uint64_t x) {
@@ -24,7 +24,7 @@ __device__ inline int bits_of(uint64_t x) {
   return static_cast<int>(x * 0x0101010101010101u >> 56);
 }
 
-// How many rows are sent to each expert. One warp per expert.
+// Counts the rows sent to each expert. One warp per expert.
 __global__ void expert_count_kernel(ExpertArguments args) {
   after_previous();
   const int expert = static_cast<int>(block_index().x) * kWarps + warp_index();
@@ -37,13 +37,13 @@ __global__ void expert_count_kernel(ExpertArguments args) {
   if (lane_index() == 0) args.scratch.counts[expert] = count;
 }
 
-// What is sent, by expert and in each by row; and the tiles of it. One warp per expert.
+// Sorts sent rows by expert, then by row, and makes the tiles that cover them. One warp per expert.
 __global__ void expert_sort_kernel(ExpertArguments args) {
   after_previous();
   const int expert = static_cast<int>(block_index().x) * kWarps + warp_index();
   if (expert >= args.experts) return;
   const ExpertScratch& scratch = args.scratch;
-  int before = 0, tile = 0;  // of the experts before this one
+  int before = 0, tile = 0;  // rows and tiles of the experts before this one
   for (int i = lane_index(); i < expert; i += kWarp) {
     before += scratch.counts[i];
     tile += (scratch.counts[i] + kTile - 1) / kTile;
@@ -75,8 +75,8 @@ __global__ void expert_sort_kernel(ExpertArguments args) {
   }
 }
 
-// Rows `index(i)` of from [.., depth], for i < kTile, to slice [kDepth][kPitch], transposed; zero
-// where the index is negative and past the depth.
+// Loads rows `index(i)` of from [.., depth], i < kTile, into slice [kDepth][kPitch], transposed.
+// Zero for negative indices and past the depth.
 template <typename T, typename Index>
 __device__ inline void load_slice(const T* from, int64_t first, int64_t depth, float* slice,
                                   const Index& index) {
@@ -105,8 +105,8 @@ __device__ inline const T* matrix(const ExpertArguments& args, int which, int ex
       static_cast<uintptr_t>(args.addresses[int64_t{which} * args.experts + expert]));
 }
 
-// hidden = make(expert, column, gate, up), of products of the row times its weight. Without a gate
-// that is 0.
+// hidden = make(expert, column, gate, up), with gate and up as products of the row times its
+// weight. Without a gate, gate is 0.
 template <typename T, bool kGated, typename Make>
 __device__ inline void expert_hidden(const ExpertArguments& args, const Make& make) {
   const ExpertTile tile = args.scratch.tiles[block_index().x];
@@ -155,14 +155,14 @@ __global__ void expert_hidden_kernel(ExpertArguments args) {
       args, [](int, int64_t, float gate, float up) { return activated<A>(gate) * up; });
 }
 
-// hidden = activation(up).   As above.
+// hidden = activation(up), for experts without a gate.   Same blocks.
 template <Activation A, typename T>
 __global__ void expert_plain_kernel(ExpertArguments args) {
   after_previous();
   expert_hidden<T, false>(args, [](int, int64_t, float, float up) { return activated<A>(up); });
 }
 
-// The largest magnitude of each expert's part of `hidden`.   One block per tile.
+// Finds the largest magnitude of each expert's part of `hidden`.   One block per tile.
 template <typename T>
 __global__ void expert_amax_kernel(ExpertArguments args) {
   after_previous();
@@ -192,7 +192,7 @@ __device__ inline float clamped(const ClampedSwiglu& how, float gate, float up) 
   return g / (1.0f + exp_exact(-how.alpha * g)) * (u + 1.0f);
 }
 
-// The same with biases, clamped.   As above.
+// hidden with biases and a clamped SwiGLU.   Same blocks.
 template <typename T>
 __global__ void expert_clamped_kernel(ExpertArguments args) {
   after_previous();
@@ -202,7 +202,7 @@ __global__ void expert_clamped_kernel(ExpertArguments args) {
   });
 }
 
-// made = down(hidden), with its bias.   As above.
+// made = down(hidden), with its bias.   One block per tile (x) and kTile columns (y).
 template <typename T, bool kBiased>
 __global__ void expert_down_kernel(ExpertArguments args) {
   after_previous();
@@ -238,7 +238,7 @@ __global__ void expert_down_kernel(ExpertArguments args) {
   }
 }
 
-// out = what the experts of a row made, each times its weight, in the order of the ids.   One
+// out = the sum of what a row's experts made, each times its weight, in the order of the ids.   One
 // thread per element.
 template <typename T>
 __global__ void expert_sum_kernel(ExpertArguments args) {
@@ -270,7 +270,7 @@ unsigned blocks_for(int64_t count, int64_t per_block) {
 
 }  // namespace
 
-// Every expert has at most one tile that is not full.
+// Every expert has at most one incomplete tile.
 int64_t expert_tiles(int64_t sent, int64_t experts) {
   return sent / kTile + (sent < experts ? sent : experts);
 }

@@ -1,6 +1,6 @@
-// What is needed of cublasLt's and hipBLASLt's C interfaces, which are one in all but names and
-// numbers. Declared here since the headers are seldom where the libraries are; where nvcc has
-// cublasLt's, the numbers are compared with it.
+// The parts of cublasLt's and hipBLASLt's C interfaces that are used; they differ only in names and
+// numbers. They are declared here, since headers are seldom installed with the libraries. If nvcc
+// has cublasLt's header, the numbers are compared with it.
 // Sources: cublasLt.h of CUDA 12 and 13, hipblaslt.h of ROCm 6 and 7.
 #pragma once
 
@@ -12,8 +12,8 @@
 
 namespace fp8kv::FP8KV_GPU {
 
-// The functions that are called, by what follows the prefix of their names. They return a status, 0
-// for success. Handles and descriptors are opaque; enumerations are passed as int.
+// The called functions, named without their prefix. They return a status, 0 for success. Handles
+// and descriptors are opaque; enumerations are passed as int.
 struct GemmFunctions {
   int (*Create)(void** handle);
   int (*Destroy)(void* handle);
@@ -38,19 +38,19 @@ struct GemmDialect {
   const char* name;
   const char* prefix;
   std::array<const char*, 4> files;  // tried in turn
-  int compute_f32;                   // products added up in f32, nothing rounded before
+  int compute_f32;                   // products are added up in f32, without rounding before
   int transposed;                    // the operation on a matrix
   int transpose_a;                   // attributes of an operation
   int epilogue;
   int bias_pointer;
-  // Attributes of a preference, where there are such: which reductions over parts of a sum are
-  // allowed, and the least alignment of A, B, C and D.
+  // Attributes of a preference, or kNoAttribute: which reductions over parts of a sum are allowed,
+  // and the least alignment of A, B, C and D.
   int reductions;
   std::array<int, 4> alignments;
 };
 
 inline constexpr int kNoAttribute = -1;
-// The same in both.
+// Both libraries use these numbers.
 inline constexpr int kEpilogueBias = 4;
 inline constexpr int kTypeF32 = 0;
 inline constexpr int kTypeF16 = 2;

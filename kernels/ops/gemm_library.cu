@@ -33,8 +33,9 @@ static_assert(sizeof(cublasStatus_t) == sizeof(int) && sizeof(cudaDataType) == s
 namespace fp8kv::FP8KV_GPU {
 namespace {
 
-// Steps that name this many rows or more share one choice, made for kManyRows: prompts and windows
-// are computed as 512 rows (kPromptStep), and what takes time are steps of many more.
+// Steps computed as this many rows or more share one algorithm, chosen for kManyRows. Prompts and
+// windows are computed as 512 rows (kPromptStep), but steps with many more rows take most of the
+// time.
 constexpr int64_t kPromptRows = 512;
 constexpr int64_t kManyRows = 4096;
 constexpr uint32_t kAlignment = 16;
@@ -113,8 +114,8 @@ GemmLibrary::GemmLibrary() {
   description_ = cat("own kernels: ", reason);
 }
 
-// Leaves file_ null, and why in description_, where there is no such file. What is there and cannot
-// be used is an error.
+// If there is no such file, leaves file_ null and the reason in description_. Throws if the file
+// exists and cannot be used.
 void GemmLibrary::open(const std::string& file) {
   void* opened = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!opened) {
@@ -143,8 +144,8 @@ void GemmLibrary::check(int status, const char* what) const {
               "run with FP8KV_GEMM=own to do without it", ErrorKind::device);
 }
 
-// Matrices as the libraries see them, by columns: result [out_dim, n] = weight' [in_dim, out_dim]
-// times x [in_dim, n], each the same memory as here by rows.
+// Matrices by columns, as the libraries see them: result [out_dim, n] = weight' [in_dim, out_dim]
+// times x [in_dim, n]. The memory is the same as that of our matrices by rows.
 struct GemmLibrary::Layouts {
   Layouts(const GemmLibrary& of, DType dtype, int64_t n, int64_t in_dim, int64_t out_dim,
           bool out_f32)
@@ -173,8 +174,9 @@ struct GemmLibrary::Layouts {
   void *weight, *x, *out;
 };
 
-// Absent: the library has no algorithm. It may use no workspace and reduce nothing, so that every
-// sum is added up in one place, in an order that depends on the algorithm alone.
+// Chooses an algorithm; nothing if the library has none. The algorithm may use no workspace and no
+// reductions. So every sum is added up in one place, in an order that depends on the algorithm
+// alone.
 std::optional<GemmLibrary::Plan> GemmLibrary::choose(const Shape& shape) const {
   Plan plan;
   check(functions_.MatmulDescCreate(&plan.operation, kGemmDialect.compute_f32, kTypeF32),
@@ -190,7 +192,8 @@ std::optional<GemmLibrary::Plan> GemmLibrary::choose(const Shape& shape) const {
   set(kGemmDialect.transpose_a, int32_t{kGemmDialect.transposed});
   if (shape.bias) {
     set(kGemmDialect.epilogue, uint32_t{kEpilogueBias});
-    // hipBLASLt finds no algorithm for a bias at null. Nobody reads there; run() sets the real one.
+    // hipBLASLt finds no algorithm for a bias at null. Nobody reads this address; run() sets the
+    // real one.
     set(kGemmDialect.bias_pointer, static_cast<const void*>(plan.algorithm));
   }
   const Layouts layouts(*this, shape.dtype, shape.rows, shape.in_dim, shape.out_dim, shape.out_f32);
@@ -243,7 +246,7 @@ bool GemmLibrary::multiply(Stream stream, DType dtype, const Products& products,
   const Plan* plans[kMaxProducts];
   for (int i = 0; i < products.count; ++i) {
     const Product& product = products.each[i];
-    // The type of such a bias is not the same in all versions.
+    // Versions disagree on the type of a bias for f32 results of 16-bit products.
     if (product.bias && product.out_f32 && dtype != DType::f32) return false;
     plans[i] = plan({.dtype = dtype,
                      .rows = rows >= kPromptRows ? kManyRows : rows,

@@ -1,5 +1,5 @@
-// The vendor's matrix products, cublasLt or hipBLASLt, opened at run time: nothing here needs them
-// to build, and where they are absent the project's own kernels do all products.
+// The vendor's matrix products, cublasLt or hipBLASLt, opened at run time. Building needs neither
+// library; without one, the project's own kernels compute all products.
 #pragma once
 
 #include <cstddef>
@@ -16,24 +16,25 @@ namespace fp8kv::FP8KV_GPU {
 
 class GemmLibrary {
  public:
-  // FP8KV_GEMM decides: unset or empty for the vendor's library where it is found, "own" for none,
-  // else the file to open. Throws a device error when a file named there cannot be used.
+  // FP8KV_GEMM decides: unset or empty takes the vendor's library if it is found, "own" takes none,
+  // else it is the file to open. Throws a device error if that file cannot be used.
   GemmLibrary();
   ~GemmLibrary();
   GemmLibrary(const GemmLibrary&) = delete;
   GemmLibrary& operator=(const GemmLibrary&) = delete;
 
-  // "cublasLt 13.0.2", "own kernels: libcublasLt.so.13: cannot open shared object file".
+  // For example "cublasLt 13.0.2", or "own kernels: libcublasLt.so.13: cannot open shared object
+  // file".
   const std::string& describe() const { return description_; }
 
-  // Computes all products, or none and returns false: where no library is open, or it does not take
-  // such a product. The algorithm is chosen once for a type, a matrix and `rows`, the number that
-  // the step is computed as; it adds up a row in the same order whatever other rows there are.
-  // REQUIRES matrices, x and results at 16-byte boundaries, in rows of whole 16 bytes.
+  // Computes all products, or returns false and computes none: if no library is open, or if it does
+  // not take such a product. Chooses an algorithm once per type, matrix and `rows`, the number that
+  // the step is computed as. The algorithm adds up a row in the same order whatever other rows
+  // there are. REQUIRES matrices, x and results at 16-byte boundaries, in rows of whole 16 bytes.
   bool multiply(Stream stream, DType dtype, const Products& products, int64_t rows);
 
  private:
-  // What an algorithm is chosen for.
+  // An algorithm is chosen for each of these.
   struct Shape {
     auto operator<=>(const Shape&) const = default;
     DType dtype;
@@ -43,10 +44,10 @@ class GemmLibrary {
     bool bias;
     bool out_f32;
   };
-  // Of a shape, kept as long as the library.
+  // The algorithm for a shape, kept as long as the library.
   struct Plan {
     void* operation = nullptr;
-    // Room for what either library gives as a heuristic's result; the algorithm comes first in it.
+    // Room for either library's heuristic result, which begins with the algorithm.
     alignas(16) std::byte algorithm[256] = {};
   };
   struct Layouts;

@@ -1,5 +1,5 @@
-// The first half of a feed-forward block for few rows, in one kernel: each warp has the columns of
-// gate and up that meet.
+// The first half of a feed-forward block for few rows, in one kernel: each warp has matching
+// columns of gate and up.
 #include "base/error.h"
 #include "kernels/blocks/activation.cuh"
 #include "kernels/blocks/fused.cuh"
@@ -14,7 +14,7 @@ __device__ inline ColumnPair<T> pair_at(const Products& products, int64_t column
           static_cast<const T*>(products.each[1].weight) + at};
 }
 
-// Any number of blocks; one warp per column and turn.
+// Any number of blocks; a warp takes one column at a time.
 template <Activation A, typename T, int kRows>
 __global__ void __launch_bounds__(kNormThreads, kFusedBlocks) hidden_kernel(NormedProducts normed) {
   Shared shared;
@@ -47,7 +47,7 @@ void run(Stream stream, DType dtype, const NormedProducts& normed, int multiproc
 
 }  // namespace
 
-// Those of models with a gate.
+// Activations of models with a gate.
 bool takes_hidden(Activation activation) {
   return activation == Activation::silu || activation == Activation::gelu_tanh;
 }

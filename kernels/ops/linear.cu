@@ -6,8 +6,8 @@
 namespace fp8kv::FP8KV_GPU {
 namespace {
 
-// From more rows than this on, the vendor's library is asked first. One launch of ours does q, k
-// and v, or gate and up, where the library needs one each.
+// With more rows than this, the vendor's library is asked first. One launch of our kernels does q,
+// k and v, or gate and up; the library needs a launch for each.
 constexpr int64_t kOwnRows = 16;
 
 template <typename T>
@@ -19,13 +19,13 @@ bool rows_in_vectors(const Products& products) {
   return vectors;
 }
 
-// And the biases: one that is a part of a longer tensor begins anywhere in it.
+// Checks the biases too: a bias that is a part of a longer tensor may begin anywhere in it.
 template <typename T>
 bool results_in_vectors(const Products& products) {
   for (int i = 0; i < products.count; ++i) {
     const Product& product = products.each[i];
     if (!in_vectors<T>(product.out, product.out_dim)) return false;
-    if (!in_vectors<T>(product.bias, product.out_dim)) return false;  // null is in vectors
+    if (!in_vectors<T>(product.bias, product.out_dim)) return false;  // in_vectors accepts null
   }
   return true;
 }

@@ -1,5 +1,5 @@
-// Products of any shape and type with plain multiply-adds: f32 models, and rows that are not whole
-// vectors.
+// Products of any shape and type with plain multiply-adds, for f32 models and for rows that are not
+// whole vectors.
 #include "kernels/blocks/products.cuh"
 
 namespace fp8kv::FP8KV_GPU {
@@ -7,11 +7,11 @@ namespace {
 
 constexpr int kThreads = 256;
 constexpr int kTile = 64;          // rows and columns of a block
-constexpr int kDepth = 16;         // of a slice in shared memory
+constexpr int kDepth = 16;         // depth of a slice in shared memory
 constexpr int kSide = 4;           // rows and columns of a thread
-constexpr int kPitch = kTile + 4;  // apart from a multiple of the banks
+constexpr int kPitch = kTile + 4;  // off a multiple of the banks
 
-// from [rows, depth] to slice [kDepth][kPitch], transposed; zero outside.
+// Loads from [rows, depth] into slice [kDepth][kPitch], transposed; zero outside.
 template <typename T>
 __device__ inline void load_slice(const T* from, int64_t first_row, int64_t rows, int64_t first,
                                   int64_t depth, float* slice) {

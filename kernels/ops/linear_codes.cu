@@ -1,5 +1,5 @@
-// Products of weights that stay the FP8 codes that a checkpoint has: a byte of memory is read for
-// each, and what it is worth, rounded to the type of x, is made in registers.
+// Products with weights that stay the checkpoint's FP8 codes. Memory is read at one byte per
+// weight, and registers get its number, rounded to the type of x.
 #include "kernels/blocks/fragments.cuh"
 #include "kernels/blocks/reduce.cuh"
 #include "kernels/blocks/tensor_tiles.cuh"
@@ -20,7 +20,7 @@ struct alignas(8) Codes {
   uint32_t words[2];
 };
 
-// What kCount codes are worth.
+// Decodes kCount codes.
 template <typename T, Fp8Format F>
 __device__ inline void decode(const Codes& codes, float scale, T (&to)[kCount]) {
   using Pairs = Fp8Pairs<F>;
@@ -32,7 +32,7 @@ __device__ inline void decode(const Codes& codes, float scale, T (&to)[kCount]) 
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
       float value = f16_value(static_cast<uint16_t>(pairs[i / 2] >> (16 * (i % 2))));
-      // The one code that moved bits make a number of.
+      // e4m3fn's NaN is the one code that moving bits turns into a number.
       if constexpr (F == Fp8Format::e4m3fn && !Pairs::kHardware) {
         const uint32_t code = codes.words[word] >> (8 * i);
         if ((code & 0x7Fu) == 0x7Fu) value = float_from_bits(0x7FC00000u);

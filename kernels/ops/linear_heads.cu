@@ -1,4 +1,4 @@
-// Products of heads with matrices of their own, and copies of their elements.
+// Products of heads with their own matrices, and copies of heads' elements.
 #include "kernels/blocks/vec.cuh"
 #include "kernels/launch.h"
 
@@ -7,13 +7,13 @@ namespace {
 
 constexpr int kThreads = 256;
 constexpr int kTile = 64;          // rows of x and of the matrix in a block
-constexpr int kDepth = 16;         // of a slice in shared memory
-constexpr int kSide = 4;           // rows of both of a thread
-constexpr int kPitch = kTile + 4;  // apart from a multiple of the banks
+constexpr int kDepth = 16;         // depth of a slice in shared memory
+constexpr int kSide = 4;           // rows of x and of the matrix per thread
+constexpr int kPitch = kTile + 4;  // off a multiple of the banks
 constexpr int64_t kMostBlocks = 65536;
 
-// from [rows, depth], rows `pitch` elements apart, to slice [kDepth][kPitch], transposed; zero
-// outside.
+// Loads from [rows, depth], with rows `pitch` elements apart, into slice [kDepth][kPitch],
+// transposed; zero outside.
 template <typename T>
 __device__ inline void load_slice(const T* from, int64_t pitch, int64_t first_row, int64_t rows,
                                   int64_t first, int64_t depth, float* slice) {

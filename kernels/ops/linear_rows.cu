@@ -16,7 +16,7 @@ __global__ void linear_rows_kernel(Products products) {
   const ColumnTile tile = column_tile(products, number, 1);
   const bool present = tile.first < tile.product.out_dim;
   const T* weight = static_cast<const T*>(tile.product.weight) + tile.first * products.in_dim;
-  // A line of memory for every lane, while the kernel before comes to its end.
+  // Prefetches a line for every lane while the previous kernel finishes.
   const int64_t line = int64_t{lane_index()} * 128 / static_cast<int>(sizeof(T));
   if (present && line < products.in_dim) prefetch(weight + line);
   after_previous();

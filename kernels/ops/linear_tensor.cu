@@ -1,4 +1,4 @@
-// Products on tensor cores of weights that are numbers.
+// Products on tensor cores, with weights that are numbers.
 #include "kernels/blocks/tensor_tiles.cuh"
 
 namespace fp8kv::FP8KV_GPU {

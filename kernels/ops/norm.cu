@@ -23,7 +23,7 @@ __global__ void rmsnorm_kernel(const T* x, const T* weight, float offset, float 
   }
 }
 
-// One warp per row, for rows that one vector of each lane holds, such as heads. Has the bits of
+// One warp per row, for rows that fit one vector per lane, such as heads. Gives the bits of
 // rmsnorm_kernel, whose other warps would add zeros.
 template <typename T, int kCount>
 __global__ void rmsnorm_short_kernel(const T* x, const T* weight, float offset, float eps, T* out,
@@ -42,7 +42,7 @@ __global__ void rmsnorm_short_kernel(const T* x, const T* weight, float offset, 
   }
 }
 
-// One warp per row; one element at a time. x and out may be the same. W: of the weights.
+// One warp per row; one element at a time. x and out may be the same. W: the weights' type.
 template <typename T, typename W>
 __global__ void rmsnorm_any_kernel(const T* x, const W* weight, float offset, float eps, T* out,
                                    int64_t rows, int64_t dim, int64_t kinds) {

@@ -1,5 +1,5 @@
-// The way into attention for few rows, in one kernel: each warp has the columns of Q, K or V that
-// the rotation turns into each other.
+// The way into attention for few rows, in one kernel: each warp has the two columns of Q, K or V
+// that RoPE rotates into each other.
 #include "kernels/blocks/fused.cuh"
 #include "kernels/blocks/rope.cuh"
 
@@ -30,7 +30,7 @@ struct HeadPair {
   }
 };
 
-// How a row is turned, read before the products so that none waits for it after.
+// A row's rotation, read before the products so that nothing waits for it after them.
 struct Turn {
   float cosine = 1.0f;
   float sine = 0.0f;
@@ -43,7 +43,7 @@ struct Turn {
   }
 };
 
-// One row's results of a pair: as linear would store them, then as rope_append makes of that.
+// Finishes one row's pair: rounds the products like `linear`, then applies rope_append.
 template <typename T>
 __device__ inline void finish(const RopeArguments& arguments, const HeadPair& at, int row,
                               const Turn& turn, T low, T high) {
@@ -63,7 +63,7 @@ __device__ inline void finish(const RopeArguments& arguments, const HeadPair& at
   }
 }
 
-// Any number of blocks; one warp per pair of columns and turn.
+// Any number of blocks; a warp takes one pair of columns at a time.
 template <typename T, int kRows>
 __global__ void __launch_bounds__(kNormThreads, kFusedBlocks)
     project_append_kernel(NormedProducts normed, RopeArguments arguments, int pairs) {

@@ -1,5 +1,5 @@
-// The two ops of layers that keep a state. Both take a sequence's rows in turn, so that how these
-// are cut into steps changes no bit.
+// The two ops of layers that keep a state. Both take a sequence's rows in turn, so that results
+// have the same bits however rows are cut into steps.
 #include "kernels/blocks/activation.cuh"
 #include "kernels/blocks/reduce.cuh"
 #include "kernels/launch.h"
@@ -11,12 +11,12 @@ constexpr int kConvThreads = 256;
 constexpr int kTokensBefore = static_cast<int>(kMostConvWidth) - 1;
 constexpr int kColumns = static_cast<int>(kStateColumns);
 
-// The rows of a sequence, and where its state is.
+// The rows of a sequence, and the slot of its state.
 struct OfSequence {
   int first;
   int end;
-  bool begins;   // with a state of zeros
-  int64_t slot;  // -1: it is not kept
+  bool begins;   // starts from a state of zeros
+  int64_t slot;  // -1: the state is not kept
 };
 
 __device__ inline OfSequence of_sequence(const StateRows& rows, int sequence) {
@@ -28,7 +28,7 @@ __device__ inline OfSequence of_sequence(const StateRows& rows, int sequence) {
   return of;
 }
 
-// One thread per sequence and channel, for all rows. The last of `before` is the token before.
+// One thread per sequence and channel, for all rows. `before` ends with the previous token.
 template <typename T>
 __global__ void causal_conv_kernel(ConvArguments arguments) {
   after_previous();
@@ -80,7 +80,7 @@ __device__ inline float number_at(const void* data, DType dtype, int64_t i) {
   return static_cast<const float*>(data)[i];
 }
 
-// One warp per sequence, head of V and block of columns; a lane has a column, if there are so many.
+// One warp per sequence, head of V and block of columns; a lane has one column, or none.
 template <typename T>
 __global__ void recur_kernel(RecurrenceArguments arguments) {
   after_previous();

@@ -7,14 +7,13 @@ namespace fp8kv::FP8KV_GPU {
 namespace {
 
 constexpr int kThreads = 256;
-// Rows of a block. One that observes gathers magnitudes before it adds them to global memory, bin
-// by bin: many rows share that where there are enough to keep the device busy all the same.
+// Rows of a block. A block that observes gathers magnitudes before it adds them to global memory,
+// bin by bin. So many rows share a block if enough rows remain to keep the device busy.
 constexpr int kRowsPerBlock = 64;
 constexpr int kManyRowsPerBlock = 256;
 constexpr int kManyRows = 4096;
 
-// Shared memory of one head's statistics, from the moment it is zero to the moment it is added to
-// what the device has.
+// Shared memory for one head's statistics, from zeroing it to adding it to the device's statistics.
 struct Statistics {
   static constexpr uint32_t kInfinity = 0x7F800000u;
 
@@ -30,7 +29,7 @@ struct Statistics {
     block_sync();
   }
 
-  // Counts kCount numbers and takes them into the thread's own `amax`.
+  // Counts kCount numbers, and raises the thread's own `amax`.
   template <int kCount>
   __device__ void observe(const float* x, uint32_t& amax) const {
     uint32_t magnitudes[kCount];
@@ -69,7 +68,7 @@ struct Statistics {
   }
 };
 
-// kCount floats, where REQUIRES alignment to 16 bytes unless kCount is 1.
+// Loads kCount floats. REQUIRES alignment to 16 bytes unless kCount is 1.
 template <int kCount>
 __device__ inline void load_floats(const float* from, float* to) {
   constexpr int kEach = kCount < 4 ? 1 : 4;
@@ -93,8 +92,8 @@ __device__ inline void rotate(const RopeArguments& arguments, const Head& head, 
   }
 }
 
-// kCount pairs of a row: rotated if Q or K, rounded, written back if Q or K, stored to the cache if
-// K or V. `first` and `second` leave with the rounded values.
+// Processes kCount pairs of a row: rotates Q and K, rounds, writes Q and K back, and stores K and V
+// to the cache. `first` and `second` leave with the rounded values.
 template <typename T, typename Cache, int kCount>
 __device__ inline void process(const RopeArguments& arguments, const Head& head, int row, int pair,
                                float* first, float* second) {
@@ -124,8 +123,8 @@ __device__ inline void process(const RopeArguments& arguments, const Head& head,
   }
 }
 
-// One block per head and `block_rows` rows; heads of the same rows come one after the other, as
-// they lie in memory. Each thread takes kCount pairs at a time.
+// One block per head and `block_rows` rows. Heads of the same rows follow one another, like in
+// memory. Each thread takes kCount pairs at a time.
 template <typename T, typename Cache, int kCount, bool kObserve>
 __global__ void rope_append_kernel(RopeArguments arguments, int block_rows) {
   after_previous();
@@ -136,7 +135,7 @@ __global__ void rope_append_kernel(RopeArguments arguments, int block_rows) {
   const int first_row = block / n_heads * block_rows;
   const int left = arguments.rows.n - first_row;
   const int end_row = first_row + (left < block_rows ? left : block_rows);
-  // A thread goes on by kThreads times kCount pairs.
+  // A thread steps on by kThreads times kCount pairs.
   const int per_row = head_dim_of(arguments, head.tensor) / 2 / kCount;
   const int row_step = kThreads / per_row, piece_step = kThreads % per_row;
   int row = first_row + thread_index() / per_row, piece = thread_index() % per_row;
@@ -189,7 +188,7 @@ void run(Stream stream, const RopeArguments& arguments) {
 void rope_append(Stream stream, DType activations, const RopeArguments& arguments) {
   with_compute_type(activations, [&]<typename T>(T) {
     const auto with_cache = [&]<typename Cache>(Cache) {
-      // Vectors of 8 elements in each half of what is rotated, and of what is not.
+      // Whether vectors of 8 elements fit each half of the rotated part, and of the rest.
       const bool vectors = arguments.pairs == RopePairs::halves &&
                            arguments.kv.head_dim % 16 == 0 && arguments.k_dim % 16 == 0 &&
                            arguments.v_dim % 16 == 0 && arguments.rotary_dim % 16 == 0 &&

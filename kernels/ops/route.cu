@@ -1,5 +1,5 @@
-// Choosing experts: one warp for each row of logits, so that everything is agreed on in registers
-// and a few shared numbers.
+// Chooses experts: one warp for each row of logits, so that lanes agree in registers and a few
+// shared numbers.
 #include "core/hd.h"
 #include "kernels/blocks/elements.cuh"
 #include "kernels/blocks/reduce.cuh"
@@ -13,7 +13,7 @@ struct Best {
   int index;  // -1: there is none
 };
 
-// The larger, and the lower index among equals.
+// The larger value; among equals, the one with the lower index.
 __device__ inline Best better(Best a, Best b) {
   if (b.index < 0) return a;
   if (a.index < 0 || b.value > a.value || (b.value == a.value && b.index < a.index)) return b;
@@ -36,10 +36,10 @@ __device__ inline float sigmoid(float x) {
   return 1.0f / (1.0f + exp_exact(-x));
 }
 
-// What a warp works on, in shared memory.
+// A warp's working memory, in shared memory.
 struct RouterRow {
-  float* choice;    // [experts]: what experts are chosen by
-  uint32_t* taken;  // [experts]: chosen already, or not to be chosen
+  float* choice;    // [experts]: scores that decide the choice
+  uint32_t* taken;  // [experts]: already chosen, or excluded
   float* worth;     // [groups]
   uint32_t* kept;   // [groups]
   int* chosen;      // [per_token], the best first; the same in rising order
@@ -56,7 +56,7 @@ size_t shared_floats(const RouteArguments& args) {
          3 * aligned_floats(args.per_token);
 }
 
-// Takes the experts of all groups but the best ones.
+// Marks the experts of all groups but the best ones as taken.
 __device__ inline void take_groups(const RouteArguments& args, const RouterRow& row) {
   const int size = args.count / args.groups;
   for (int g = lane_index(); g < args.groups; g += kWarp) {
@@ -89,7 +89,7 @@ __device__ inline void take_groups(const RouteArguments& args, const RouterRow& 
   block_sync();
 }
 
-// The weights of the chosen, in the order of row.ids.
+// Computes the weights of the chosen experts, in the order of row.ids.
 __device__ inline void weigh(const RouteArguments& args, const float* logits,
                              const RouterRow& row) {
   const int k = args.per_token;
@@ -100,7 +100,7 @@ __device__ inline void weigh(const RouteArguments& args, const float* logits,
     row.weights[j] = args.score == RouterScore::sigmoid ? sigmoid(logit) : exp_exact(logit - most);
   }
   block_sync();
-  float sum = 0.0f;  // of the chosen, in their order
+  float sum = 0.0f;  // over the chosen experts, in their order
   for (int j = 0; j < k; ++j) sum += row.weights[j];
   float divisor = 1.0f;
   if (args.score == RouterScore::softmax_of_chosen) divisor = sum;
@@ -109,7 +109,7 @@ __device__ inline void weigh(const RouteArguments& args, const float* logits,
     for (int i = lane_index(); i < args.count; i += kWarp) part += exp_exact(logits[i] - most);
     divisor = warp_sum(part);
   }
-  // Divided by their sum, what they were divided by before falls out of it.
+  // Normalising divides by the sum of the weights, so the earlier divisor cancels.
   if (args.normalise) divisor = sum + args.epsilon * divisor;
   block_sync();
   for (int j = lane_index(); j < k; j += kWarp)
@@ -135,7 +135,7 @@ __global__ void route_kernel(RouteArguments args) {
   const float* logits = args.logits + index * count;
   bool invalid = false;
   for (int i = lane_index(); i < count; i += kWarp) {
-    // The order of softmax's results is that of the logits.
+    // Softmax keeps the order of the logits, so the logits themselves are compared.
     float choice = args.score == RouterScore::sigmoid ? sigmoid(logits[i]) : logits[i];
     if (args.choice_bias != nullptr) choice += static_cast<const T*>(args.choice_bias)[i].value();
     invalid = invalid || !(choice == choice);

@@ -1,16 +1,16 @@
-// The next token of each row of logits. All that is added up are integers, so that any order of
-// threads gives the ids that the CPU gives; see core/sampling.h.
+// Draws the next token for each row of logits. All sums are of integers, so any order of threads
+// gives the CPU's ids; see core/sampling.h.
 #include "core/sampling.h"
 #include "kernels/launch.h"
 
 namespace fp8kv::FP8KV_GPU {
 namespace {
 
-// As many as a block can have: a row is read by one multiprocessor, which waits for memory, or for
-// its few units for double precision, less the more there are.
+// As many threads as a block can have. One multiprocessor reads a row, and waits for memory or for
+// its few double-precision units; more threads wait less.
 constexpr int kThreads = 1024;
 constexpr int kWarps = kThreads / kWarp;
-constexpr int kDigits = 256;  // keys are looked through eight bits at a time
+constexpr int kDigits = 256;  // keys are compared eight bits at a time
 
 // The largest of the warp's numbers, in every lane.
 __device__ inline uint64_t largest_of_warp(uint64_t x) {
@@ -21,8 +21,8 @@ __device__ inline uint64_t largest_of_warp(uint64_t x) {
   return x;
 }
 
-// What the threads before this one have, and all together.   warps: room for kWarps numbers, which
-// nobody may touch until the next barrier
+// The sum of the numbers of all threads before this one; `total` gets the sum of all.   warps: room
+// for kWarps numbers, which nobody may touch until the next barrier
 template <typename T>
 __device__ inline T sum_before(T own, T* warps, T& total) {
   T sum = own;  // inclusive within the warp
@@ -41,7 +41,7 @@ __device__ inline T sum_before(T own, T* warps, T& total) {
   return before;
 }
 
-// Kept are all tokens above `key` and, of those at it, the `ties` with the lowest ids.
+// Keeps all tokens above `key`, and the `ties` tokens at `key` with the lowest ids.
 struct Cut {
   uint32_t key = 0;  // below that of any number
   int32_t ties = 0;
@@ -53,7 +53,7 @@ struct SharedState {
   uint64_t total;
   Cut cut;
   int32_t digit;
-  uint64_t above;  // by which a digit's tokens are preceded
+  uint64_t above;  // sum over larger digits
 };
 
 // One row, by one block.
@@ -120,8 +120,8 @@ class Row {
     block_sync();
   }
 
-  // How many tokens each digit has and, if `weigh`, their weight, among those in `cut` whose key
-  // begins with the bits of `key` above `shift` + 8.
+  // Counts the tokens in `cut` for each digit and, if `weigh`, adds up their weights. Only keys
+  // that begin with the bits of `key` above `shift` + 8 count.
   __device__ inline void count_digits(const Cut& cut, uint32_t key, int shift, bool weigh) {
     if (thread_index() < kDigits) {
       counts_[thread_index()] = 0;
@@ -146,8 +146,8 @@ class Row {
     block_sync();
   }
 
-  // The largest digit that, with all above it, has `wanted` of `amounts`; what those above have is
-  // in `above`.
+  // Finds the largest digit whose amount, with that of all larger digits, reaches `wanted`. `above`
+  // gets the sum of the larger digits.
   template <typename T>
   __device__ inline void find_digit(const T* amounts, uint64_t wanted) {
     if (thread_index() == 0) {
@@ -175,7 +175,7 @@ class Row {
     block_sync();
   }
 
-  // Narrows the cut to the likeliest that make up top_p of it.
+  // Narrows the cut to the likeliest tokens that make up top_p of it.
   __device__ inline void cut_to_share() {
     const Cut before = state_->cut;
     uint32_t key = 0;
@@ -196,15 +196,15 @@ class Row {
       block_sync();
     }
     if (thread_index() == 0) {
-      // Some tokens at the key are missing, so they weigh something.
+      // Some of the share is still missing at this key, so its tokens have a weight above 0.
       const uint64_t each = weight(sampling_logit(key));
       state_->cut = {key, static_cast<int32_t>((wanted + each - 1) / each)};
     }
     block_sync();
   }
 
-  // Each thread has a run of ids, in which it first adds up and, where the drawn number falls into
-  // it, then looks.
+  // Each thread has a run of ids. It adds up their weights first. The thread whose run contains the
+  // drawn number then looks for the token.
   __device__ inline void draw() {
     const Cut cut = state_->cut;
     const int per_thread = (vocab_ + kThreads - 1) / kThreads;
@@ -230,7 +230,8 @@ class Row {
     if (drawn >= start && drawn - start < sum) find(cut, kept, first, drawn - start);
   }
 
-  // REQUIRES that the kept tokens from `id` on, `ties` of them at the cut, weigh more than `left`.
+  // REQUIRES that the kept tokens from `id` on weigh more than `left`; `ties` of them are at the
+  // cut.
   __device__ inline void find(const Cut& cut, uint32_t ties, int id, uint64_t left) {
     for (;; ++id) {
       const uint32_t key = sampling_key(logits_[id]);

@@ -1,4 +1,4 @@
-// What models with several residual streams do to rows between products.
+// Ops on rows of models with several residual streams.
 #include "core/streams.h"
 #include "kernels/blocks/elements.cuh"
 #include "kernels/blocks/reduce.cuh"
@@ -19,7 +19,7 @@ __global__ void scale_columns_kernel(T* x, const T* weight, int64_t count, int64
   x[at] = T::of(x[at].value() * weight[at % dim].value());
 }
 
-// One column of a row per thread, of all streams: y may be x.
+// One column of a row per thread, for all streams: y may be x.
 template <typename T>
 __global__ void mix_streams_kernel(const T* x, const float* shares, float more, T* y, StreamMix mix,
                                    int64_t columns) {
@@ -41,7 +41,7 @@ __global__ void mix_streams_kernel(const T* x, const float* shares, float more, 
   }
 }
 
-// The sum over the block of what `value` gives for each element of a row, in every thread.
+// The sum over the block of `value` for each element of a row, in every thread.
 template <typename Value>
 __device__ inline float sum_of(int64_t dim, Shared& shared, const Value& value) {
   float sum[1] = {};

@@ -11,7 +11,7 @@ namespace {
 
 enum class Space { global, shared, parameters };
 
-// The address comes after the registers.
+// The address operand follows the registers.
 template <Space kSpace, bool kStore>
 std::byte* reach(Warp& warp, const Instruction& in, int address, int lane, uint32_t bytes) {
   const Operand& operand = in.operand[address];
@@ -31,7 +31,7 @@ std::byte* reach(Warp& warp, const Instruction& in, int address, int lane, uint3
   }
 }
 
-// Loads write `n_written` registers, the address is next.
+// A load writes `n_written` registers; the address is the next operand.
 template <Space kSpace, typename Memory, typename Register>
 void load(Warp& warp, const Instruction& in, uint32_t lanes) {
   const int count = in.n_written;
@@ -98,7 +98,7 @@ Run access_of(const Access& which) {
   }
 }
 
-// The result is what was there before.
+// The result is the old value in memory.
 template <Space kSpace, typename T, typename F>
 void exchange(Warp& warp, const Instruction& in, uint32_t lanes) {
   each_lane(lanes, [&](int lane) {

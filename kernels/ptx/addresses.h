@@ -1,4 +1,4 @@
-// From the address that a lane gives to the host's memory, with the checks on the way.
+// Turns a lane's address into an address of the host's memory, with checks.
 #pragma once
 
 #include <string>
@@ -14,7 +14,7 @@ std::byte* global_bytes(Warp& warp, int lane, uint64_t address, uint32_t bytes);
 uint32_t shared_address(Warp& warp, const Operand& operand, int64_t offset, int lane,
                         uint32_t bytes);
 
-// Faults with what SharedMemory found wrong.
+// Faults if SharedMemory found something wrong.
 inline void note(const Warp& warp, int lane, const std::string& wrong) {
   if (!wrong.empty()) fault(warp, lane, wrong);
 }

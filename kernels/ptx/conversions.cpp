@@ -10,8 +10,8 @@
 namespace fp8kv::ptx {
 namespace {
 
-// Toward zero; what is too large gives the largest. NaN gives 0 for 32 bits from f32, and the
-// highest bit alone for f64 or 64 bits.
+// Rounds toward zero; too large numbers become the largest. NaN becomes 0 from f32 to 32 bits. From
+// f64 or to 64 bits, it becomes the highest bit alone.
 template <typename To, typename From>
 To truncated(From x) {
   using Limits = std::numeric_limits<To>;
@@ -35,7 +35,7 @@ void add_to_integer(Operations& o, const std::string& type) {
   add_map<To, double>(o, name + ".f64", [](double x) { return truncated<To>(x); });
 }
 
-// Integers in registers that may be wider than they are: signed ones are extended by their sign.
+// Integers in registers that may be wider than their type: signed ones are sign-extended.
 template <typename To, typename From, typename ToRegister, typename FromRegister>
 void convert_wide(Warp& warp, const Instruction& instruction, uint32_t lanes) {
   ToRegister* to = lanes_of<ToRegister>(warp, instruction.operand[0]);
@@ -79,7 +79,7 @@ Run wide(int to_bytes, int from_bytes) {
   return nullptr;
 }
 
-// Calls work(T{}) with the integer type of that name; null where there is none.
+// Calls work(T{}) with the integer type of that name; null if there is none.
 template <typename Work>
 Run with_integer(const std::string& name, const Work& work) {
   if (name == "s8") return work(int8_t{});

@@ -1,5 +1,5 @@
-// Asynchronous copies to shared memory. They arrive when they are waited for, as late as a device
-// may let them.  PTX ISA 9.7.9.25.3.
+// Asynchronous copies to shared memory. They arrive only when they are waited for: as late as a
+// device may let them.  PTX ISA 9.7.9.25.3.
 #include <algorithm>
 #include <cstring>
 
@@ -41,7 +41,7 @@ void arrive(Warp& warp, const Copy& copy) {
   std::memset(to + copy.valid, 0, copy.bytes - copy.valid);
 }
 
-// All groups but the last ones have arrived.
+// Lets all groups but the newest ones arrive.
 void wait(Warp& warp, const Instruction& in, uint32_t lanes) {
   const auto left = static_cast<uint32_t>(in.immediate);
   const auto pending = [&](const Copy& each) {

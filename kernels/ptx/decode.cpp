@@ -31,7 +31,7 @@ std::vector<std::string> parts_of(const std::string& opcode) {
   return parts;
 }
 
-// "{a, b}" and "a|p" as two, in the order in which they stand.
+// Splits "{a, b}" and "a|p" into two operands, in their order.
 std::vector<std::string> flattened(const std::vector<std::string>& operands) {
   std::vector<std::string> flat;
   for (const std::string& each : operands) {
@@ -64,7 +64,7 @@ class Decoder {
     for (const Statement& statement : kernel_.statements) {
       with_context(cat(program_.name, ": '", statement.text, "'"), [&] { add(statement); });
     }
-    // A program ends as if by ret.
+    // Every program ends with a ret.
     add({"", false, "ret", {}, "end of the kernel"});
     return std::move(program_);
   }
@@ -110,7 +110,7 @@ class Decoder {
     return found->second;
   }
 
-  // A register, a number, a special register, a parameter's address or that of shared memory.
+  // A register, a number, a special register, or the address of a parameter or of shared memory.
   Operand operand(const std::string& text, int bytes) {
     if (const auto named = named_.find(text); named != named_.end()) {
       const int own = kernel_.registers.at(text);
@@ -153,7 +153,7 @@ class Decoder {
     return value;
   }
 
-  // "[base+8]"
+  // Parses "[base+8]".
   static Address address(const std::string& text) {
     if (text.size() < 3 || text[0] != '[') fail("expected an address, found ", quote(text));
     const std::string inside = text.substr(1, text.size() - 2);
@@ -167,7 +167,8 @@ class Decoder {
     return found == kernel_.registers.end() ? otherwise : found->second;
   }
 
-  // ld.space.v4.type, in any of its forms. No space is a generic address, which is a global one.
+  // ld.space.v4.type, in any of its forms. Without a space, the address is generic, which is a
+  // global address.
   Operation access(const Statement& statement, const std::vector<std::string>& flat) const {
     Access which{"global", "", 0, statement.opcode.starts_with("st")};
     size_t count = 1;
@@ -203,7 +204,7 @@ class Decoder {
             Kind::narrows};
   }
 
-  // One operand of an operation, of the kind that its letter says.
+  // Adds one operand of the kind that the operation's letter says.
   void add_operand(char kind, const std::string& text, Instruction& instruction) {
     if (kind == 'i') {
       instruction.immediate = static_cast<int32_t>(number(text));

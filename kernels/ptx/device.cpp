@@ -25,7 +25,7 @@ EmulatedDevice::~EmulatedDevice() {
   for (const auto& kernel : kernels_) {
     lines += cat(kernel->launches, " ", readable_name(kernel->text.name), "\n");
   }
-  // One write, since several processes may add to one file.
+  // Writes all lines at once, since several processes may append to one file.
   if (FILE* file = std::fopen(settings_.kernels.c_str(), "a")) {
     std::setvbuf(file, nullptr, _IOFBF, lines.size() + 1);
     std::fwrite(lines.data(), 1, lines.size(), file);

@@ -27,13 +27,13 @@ struct Kernel {
 // Limits that a device reports.  CUDA C++ Programming Guide, "Compute Capabilities".
 struct Limits {
   int major;
-  size_t most_shared_bytes;  // of a block that asked for it
+  size_t most_shared_bytes;  // for blocks that ask for it
 };
 
 class EmulatedDevice {
  public:
   explicit EmulatedDevice(const Settings& settings);
-  // Adds what was launched to the file that the settings name.
+  // Appends the launched kernels to the file that the settings name.
   ~EmulatedDevice();
   EmulatedDevice(const EmulatedDevice&) = delete;
   EmulatedDevice& operator=(const EmulatedDevice&) = delete;
@@ -43,12 +43,12 @@ class EmulatedDevice {
   void bind(const void* host_function, Module& module, const std::string& name);
   Kernel* find(const void* host_function);
 
-  // Throws what a launch would be refused for. Faults come when the work runs.
+  // Throws the reason if a GPU would refuse the launch. Faults come when the work runs.
   std::function<void()> prepare(Kernel& kernel, Extent grid, Extent block, size_t shared_bytes,
                                 void** arguments);
   void allow_shared_bytes(Kernel& kernel, size_t bytes);
 
-  // Runs work, or notes it while that stream is recorded. After a fault nothing runs any more.
+  // Runs the work, or notes it while that stream is recorded. After a fault, nothing runs any more.
   void give(std::function<void()> work, const void* stream);
   using Work = std::vector<std::function<void()>>;
   void begin_recording(const void* stream);
@@ -71,7 +71,7 @@ class EmulatedDevice {
   std::vector<std::unique_ptr<Kernel>> kernels_;
   std::map<const void*, Kernel*> bound_;
   std::optional<Work> recording_;
-  const void* recorded_ = nullptr;  // the stream
+  const void* recorded_ = nullptr;  // the recorded stream
   std::string fault_;
 };
 

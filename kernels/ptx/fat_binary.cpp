@@ -8,13 +8,13 @@
 namespace fp8kv::ptx {
 namespace {
 
-// NVIDIA documents neither; fatbinary.h of CUDA before 12 has the first, and the second was read
-// from what nvcc 13.0 writes.
+// NVIDIA documents neither struct. fatbinary.h of CUDA before 12 has the first; the second was
+// found by reading the output of nvcc 13.0.
 struct Header {
   uint32_t magic;
   uint16_t version;
   uint16_t header_bytes;
-  uint64_t bytes;  // of all entries
+  uint64_t bytes;  // of all entries together
 };
 struct Entry {
   uint16_t kind;  // 1 for PTX, 2 for machine code

@@ -1,4 +1,4 @@
-// The container in which nvcc puts PTX into an object.
+// The container that nvcc puts PTX into, inside an object.
 #pragma once
 
 #include <string_view>
@@ -11,8 +11,8 @@ struct PtxText {
   std::string_view text;
 };
 
-// The PTX texts in the container that __cudaRegisterFatBinary is given. Throws where one is
-// compressed: nvcc must be told --no-compress.
+// The PTX texts in the container that __cudaRegisterFatBinary gets. Throws if one is compressed:
+// nvcc needs --no-compress.
 std::vector<PtxText> ptx_texts(const void* container);
 
 }  // namespace fp8kv::ptx

@@ -8,12 +8,12 @@
 namespace fp8kv::ptx {
 namespace {
 
-// Subnormal numbers become 0 of their sign.
+// Flushes subnormal numbers to 0, and keeps the sign.
 float flushed(float x) {
   return std::fabs(x) < std::numeric_limits<float>::min() ? std::copysign(0.0f, x) : x;
 }
 
-// PTX ISA 9.7.3.11, 9.7.3.12: a NaN gives way to a number, and +0 is larger than -0.
+// PTX ISA 9.7.3.11, 9.7.3.12: between a NaN and a number, the number wins; +0 is larger than -0.
 template <typename T>
 T larger(T a, T b) {
   if (a != a) return b;
@@ -45,7 +45,7 @@ void add_arithmetic(Operations& o, const std::string& type) {
   add_map<T, T>(o, "abs." + type, [](T a) { return std::fabs(a); });
   add_map<T, T>(o, "sqrt.rn." + type, [](T a) { return std::sqrt(a); });
   add_map<T, T>(o, "rcp.rn." + type, [](T a) { return T{1} / a; });
-  // The sign is that of the first.  PTX ISA 9.7.3.2.
+  // The first operand has the sign.  PTX ISA 9.7.3.2.
   add_map<T, T, T>(o, "copysign." + type, [](T a, T b) { return std::copysign(b, a); });
 }
 
@@ -58,7 +58,7 @@ void add_float_operations(Operations& o) {
                                [](float a, float b) { return sum_toward_zero(a, b); });
   add_map<float, float, float, float>(
       o, "fma.rm.f32", [](float a, float b, float c) { return fused_down(a, b, c); });
-  // Approximate on a device: here the nearest number.  PTX ISA 9.7.3.13, 9.7.3.21.
+  // Approximate on a device; here the nearest number.  PTX ISA 9.7.3.13, 9.7.3.21.
   add_map<float, float>(o, "rcp.approx.ftz.f32",
                         [](float a) { return flushed(1.0f / flushed(a)); });
   add_map<float, float>(o, "ex2.approx.ftz.f32",

@@ -18,10 +18,10 @@ constexpr Format kF16{10, 15};
 constexpr Format kE4m3{3, 7};
 constexpr Format kE5m2{2, 15};
 
-// Bits without the sign, of a number not below 0. There is no end: too large a number gives bits
-// beyond those of the format.
+// The bits of a number x >= 0, without a sign. There is no upper limit: too large a number gives
+// bits beyond the format's.
 uint32_t nearest(float x, Format format) {
-  const int least = 1 - format.bias;  // of normal numbers
+  const int least = 1 - format.bias;  // exponent of the least normal number
   int exponent = 0;
   std::frexp(x, &exponent);
   exponent = x == 0 || exponent - 1 < least ? least : exponent - 1;
@@ -46,7 +46,7 @@ uint8_t saturated(float x, Format format, uint32_t largest) {
   return static_cast<uint8_t>(nearest(size, format) | (std::signbit(x) ? 0x80u : 0u));
 }
 
-// A sum in double precision and what its rounding lost.  Knuth, TAOCP 2, 4.2.2.
+// A sum rounded to double, and its rounding error.  Knuth, TAOCP 2, 4.2.2.
 struct Sum {
   double rounded;
   double lost;

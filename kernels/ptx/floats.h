@@ -5,8 +5,8 @@
 
 namespace fp8kv::ptx {
 
-// PTX ISA 9.7.9.21: NaN becomes the canonical one, ties go to even. f16 and bf16 overflow to
-// infinity; FP8 codes are those of .satfinite, which go to the largest number.
+// PTX ISA 9.7.9.21: NaN becomes the canonical NaN, ties go to even. f16 and bf16 overflow to
+// infinity; FP8 overflows to the largest number (.satfinite).
 uint16_t f16_bits(float x);
 uint16_t bf16_bits(float x);
 uint8_t e4m3_bits(float x);

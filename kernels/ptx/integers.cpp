@@ -7,7 +7,7 @@
 namespace fp8kv::ptx {
 namespace {
 
-// Wide enough that no product or sum of 16 bits becomes an int.
+// A type so wide that no product or sum of 16 bits is promoted to int.
 template <typename T>
 using Wide = std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>;
 

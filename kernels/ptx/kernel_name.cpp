@@ -15,8 +15,8 @@ std::string readable_name(const std::string& mangled) {
   const std::unique_ptr<char, Free> text(
       abi::__cxa_demangle(mangled.c_str(), nullptr, nullptr, &status));
   if (status != 0 || !text) return mangled;
-  // nvcc puts a name of its own in place of an anonymous namespace. Not static: names are written
-  // when the program ends, after statics.
+  // nvcc replaces an anonymous namespace by a name of its own. The regex is not static: names are
+  // written when the program ends, after statics are gone.
   const std::regex rooms(
       "fp8kv::|[a-z_0-9]+::|\\(anonymous namespace\\)::|_GLOBAL__N__\\w*::|^void ");
   const std::string name = std::regex_replace(std::string(text.get()), rooms, "");
@@ -24,7 +24,7 @@ std::string readable_name(const std::string& mangled) {
   for (size_t i = 0; i < name.size(); ++i) {
     if (name[i] == '<') ++depth;
     if (name[i] == '>') --depth;
-    // Casts of arguments of templates have parentheses too.
+    // Parentheses inside of template arguments are casts.
     if (name[i] == '(' && depth == 0) return name.substr(0, i);
   }
   return name;

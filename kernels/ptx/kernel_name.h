@@ -1,11 +1,11 @@
-// The name of a kernel as people write it.
+// The readable name of a kernel.
 #pragma once
 
 #include <string>
 
 namespace fp8kv::ptx {
 
-// "rmsnorm_any_kernel<F16, F32>" of a mangled name. Other names stay as they are.
+// Turns a mangled name into "rmsnorm_any_kernel<F16, F32>". Leaves other names unchanged.
 std::string readable_name(const std::string& mangled);
 
 }  // namespace fp8kv::ptx

@@ -18,7 +18,7 @@ uint64_t threads_of(const Extent& block) {
   return uint64_t{block.x} * block.y * block.z;
 }
 
-// A block that runs: its warps and its shared memory. Used for one block after another.
+// A running block: its warps and its shared memory. Reused for one block after another.
 class Block {
  public:
   Block(const Program& program, const Launch& launch, const GlobalMemory& global);
@@ -102,7 +102,7 @@ void Block::begin(Warp& warp, const Extent& index) {
   for (const SpecialRegister& each : program_.specials) fill(warp, each);
 }
 
-// Throws unless every thread of the block is there.
+// Throws unless every thread of the block has reached the barrier.
 void Block::require_barrier() const {
   const auto waits =
       std::find_if(warps_.begin(), warps_.end(), [](const Warp& warp) { return warp.at_barrier; });
@@ -167,7 +167,8 @@ uint64_t run_grid(const Program& program, const Launch& launch, const GlobalMemo
                   ThreadPool& pool) {
   const Extent& grid = launch.grid;
   const int64_t blocks = int64_t{grid.x} * grid.y * grid.z;
-  // Runs of neighbouring blocks, four for each thread: so that a Block serves many.
+  // Each job is a run of neighbouring blocks, four jobs per thread, so that a Block is reused
+  // often.
   const int64_t jobs = std::min<int64_t>(blocks, 4 * pool.threads());
   std::atomic<uint64_t> count = 0;
   pool.run(jobs, [&](int64_t job, int) {

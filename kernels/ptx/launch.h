@@ -15,16 +15,16 @@ struct Launch {
   Extent grid;
   Extent block;
   size_t shared_bytes = 0;
-  size_t allowed_shared_bytes = 48 * 1024;  // more only where the kernel was given it
-  uint64_t seed = 0;                        // of the order of warps; 0 is from first to last
+  size_t allowed_shared_bytes = 48 * 1024;  // more only if the kernel was given it
+  uint64_t seed = 0;                        // orders the warps; 0: first to last
   std::span<const std::byte> parameters;
 };
 
-// Says why a GPU would refuse the launch, and what it expects; "" if it would not.
+// The reason why a GPU would refuse the launch, and what it expects; "" if it would not refuse.
 // CUDA C++ Programming Guide, "Technical Specifications per Compute Capability".
 std::string why_not(const Program& program, const Launch& launch);
 
-// Returns how many instructions ran, each counted once for every lane. Throws the first fault.
+// Returns the number of executed instructions, each counted once per lane. Throws the first fault.
 // REQUIRES why_not() == "".
 uint64_t run_grid(const Program& program, const Launch& launch, const GlobalMemory& global,
                   ThreadPool& pool);

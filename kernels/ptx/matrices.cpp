@@ -1,4 +1,4 @@
-// Matrix instructions: the fragments of each are those of the PTX ISA's figures.
+// Matrix instructions, with the fragments of the PTX ISA's figures.
 #include <cstdint>
 #include <cstring>
 
@@ -17,9 +17,9 @@ float bf16_of(uint32_t pair, int half) {
 }
 
 // mma.m16n8k16. A lane has group = lane / 4 and place = lane % 4. Its registers hold
-//   A [16, 16]: rows group, group + 8, group, group + 8; columns 2 place and 2 place + 1, from the
-//               third register on 8 more
-//   B [16, 8]:  column group; rows as A's columns
+//   A [16, 16]: rows group, group + 8, group, group + 8; columns 2 place and 2 place + 1, plus 8
+//               from the third register on
+//   B [16, 8]:  column group; rows like A's columns
 //   C [16, 8]:  rows group, group, group + 8, group + 8; columns 2 place, 2 place + 1 in turn
 // Sums are in f32, in the order of the columns of A: a device's order is not documented.
 // PTX ISA 9.7.14.5.8.
@@ -54,9 +54,9 @@ void multiply(Warp& warp, const Instruction& in, uint32_t) {
   }
 }
 
-// Four matrices of 8 x 8 halves; lane l gives the address of row l % 8 of matrix l / 8, and gets of
-// each the elements [l / 4][2 (l % 4)] and the next; with kTransposed those of the transposed
-// matrix.  PTX ISA 9.7.14.5.15.
+// Four matrices of 8 x 8 halves. Lane l gives the address of row l % 8 of matrix l / 8. From each
+// matrix it gets element [l / 4][2 (l % 4)] and the next one; with kTransposed, from the transposed
+// matrices.  PTX ISA 9.7.14.5.15.
 template <bool kTransposed>
 void load_matrices(Warp& warp, const Instruction& in, uint32_t) {
   uint16_t matrix[4][8][8];
@@ -75,7 +75,7 @@ void load_matrices(Warp& warp, const Instruction& in, uint32_t) {
   }
 }
 
-// A matrix of 8 x 8 halves that lies as ldmatrix loads it, transposed.  PTX ISA 9.7.14.5.17.
+// Transposes a matrix of 8 x 8 halves in ldmatrix's layout.  PTX ISA 9.7.14.5.17.
 void transpose(Warp& warp, const Instruction& in, uint32_t) {
   uint16_t matrix[8][8];
   const uint32_t* from = lanes_of<uint32_t>(warp, in.operand[1]);

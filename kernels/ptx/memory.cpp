@@ -9,9 +9,9 @@
 namespace fp8kv::ptx {
 namespace {
 
-constexpr size_t kAlignment = 256;  // of cudaMalloc, CUDA C++ Programming Guide 5.3.2
+constexpr size_t kAlignment = 256;  // cudaMalloc's, CUDA C++ Programming Guide 5.3.2
 constexpr int kNonsense = 0xCD;
-// Behind a block, so that two blocks never touch.
+// A gap behind every block, so that two blocks never touch.
 constexpr size_t kGap = 64;
 
 }  // namespace
@@ -101,7 +101,7 @@ std::string SharedMemory::note_write(uint32_t at, uint32_t bytes, int warp) {
     const uint32_t first = i * 4 < at ? at % 4 : 0;
     const uint32_t count = std::min(4u, at + bytes - i * 4) - first;
     word.written = static_cast<uint8_t>(word.written | ((1u << count) - 1) << first);
-    // Two warps may write two halves of a word: who did is known of whole words only.
+    // Two warps may write two halves of a word: writers are known only for whole words.
     if (count < 4) continue;
     if (const std::string conflict = write_conflict(word, warp); !conflict.empty()) return conflict;
     word.writer = static_cast<int16_t>(warp);
@@ -120,7 +120,7 @@ std::string SharedMemory::note_atomic(uint32_t at, uint32_t bytes, int warp) {
         return conflict;
       }
     }
-    // Two warps that met here are both writers.
+    // If two warps met here, both count as writers.
     const bool met = word.atomic && word.write_epoch == epoch_ && word.writer != warp;
     word.writer = met ? kMany : static_cast<int16_t>(warp);
     word.write_epoch = epoch_;

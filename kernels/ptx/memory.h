@@ -1,4 +1,4 @@
-// The memories of the emulated device, with what is known of every byte.
+// The memories of the emulated device, with the state of every byte.
 #pragma once
 
 #include <cstddef>
@@ -20,16 +20,16 @@ struct Range {
   }
 };
 
-// Allocations of device memory. An address is that of the host's memory behind it.
+// Allocations of device memory. Addresses are those of the host's memory behind it.
 class GlobalMemory {
  public:
   explicit GlobalMemory(uint64_t capacity) : capacity_(capacity) {}
 
-  // Filled with nonsense; null where there is no room.
+  // Returns memory filled with nonsense; null if there is no room.
   std::byte* allocate(size_t bytes);
-  // Whether there was such an allocation.
+  // Returns false if there is no such allocation.
   bool release(void* memory);
-  // The allocation that holds all of these bytes; an empty range where none does.
+  // The allocation that holds all of these bytes; an empty range if none does.
   Range find(uint64_t address, uint64_t bytes) const;
   uint64_t capacity() const { return capacity_; }
   uint64_t in_use() const;
@@ -54,24 +54,24 @@ class SharedMemory {
  public:
   explicit SharedMemory(size_t bytes);
 
-  // For another block: nothing is written yet.
+  // Prepares for another block: nothing is written yet.
   void clear();
-  // All warps have met.
+  // Call it when all warps have met.
   void pass_barrier() { ++epoch_; }
   size_t size() const { return size_; }
   std::byte* data() { return data_; }
 
-  // Each returns "" or what is wrong with the access, and notes the access.
-  // REQUIRES bytes within the memory.
+  // Each notes the access, and returns what is wrong with it, or "". REQUIRES bytes within the
+  // memory.
   std::string note_read(uint32_t at, uint32_t bytes, int warp);
   std::string note_write(uint32_t at, uint32_t bytes, int warp);
-  // By an atomic operation, which no other atomic operation can disturb.
+  // For an atomic operation, which conflicts with no other atomic operation.
   std::string note_atomic(uint32_t at, uint32_t bytes, int warp);
-  // By a copy that has been asked for: the bytes are not there until it has arrived.
+  // For a requested copy: its bytes are not there until it has arrived.
   std::string note_copy(uint32_t at, uint32_t bytes, int warp);
 
  private:
-  // Four bytes: which are written, and which warps last used them.
+  // Four bytes: which of them are written, and which warps last used them.
   struct Word {
     uint32_t write_epoch = 0;
     uint32_t read_epoch = 0;

@@ -52,7 +52,7 @@ void add_comparisons(Operations& o, const std::string& type) {
   add_comparison<T>(o, "ge." + type, [](T a, T b) { return a >= b; });
 }
 
-// With a NaN these hold.
+// These hold if an operand is NaN.
 template <typename T>
 void add_unordered(Operations& o, const std::string& type) {
   add_comparison<T>(o, "equ." + type, [](T a, T b) { return !(a < b || a > b); });

@@ -1,4 +1,4 @@
-// The instructions that the executor knows, by their whole names.
+// The instructions that the executor knows, by their full names.
 #pragma once
 
 #include <map>
@@ -12,8 +12,9 @@ namespace fp8kv::ptx {
 
 struct Operation {
   Run run = nullptr;
-  // The operands, first those written, then ':': 2, 4 and 8 are registers of so many bytes, p is a
-  // predicate, g an address in global memory, s one in shared memory, i a number.
+  // One letter per operand: first the written ones, then ':', then the rest. 2, 4 and 8 are
+  // registers of so many bytes, and p is a predicate. g is an address in global memory, s one in
+  // shared memory, i a number.
   std::string operands;
   Kind kind = Kind::plain;
 };
@@ -29,11 +30,11 @@ void add_matrix_operations(Operations& operations);
 void add_copy_operations(Operations& operations);
 void add_atomic_operations(Operations& operations);
 
-// All of the above, made once.
+// All operations, made once.
 const Operations& all_operations();
 
-// ld, st and atom by their parts: space and type are those of the opcode, register_bytes is the
-// size of the registers that are loaded or stored. `run` is null where there is none.
+// ld, st and atom by their parts. space and type are those of the opcode; register_bytes is the
+// size of the registers that are loaded or stored. `run` is null if there is no such access.
 struct Access {
   std::string space;  // "global", "shared", "param"
   std::string type;   // "u32"
@@ -42,7 +43,7 @@ struct Access {
 };
 Run find_access(const Access& access);
 
-// A conversion whose registers are wider than its types; null where there is none.
+// A conversion whose registers are wider than its types; null if there is none.
 Run find_wide_conversion(const std::string& opcode, int to_bytes, int from_bytes);
 
 template <typename T>

@@ -23,7 +23,7 @@ int number_at(std::string_view text, size_t at) {
   return value;
 }
 
-// ".param .align 8 .b8 name[24]"
+// Parses ".param .align 8 .b8 name[24]".
 Parameter parse_parameter(std::string_view text, uint32_t& end) {
   const size_t bracket = text.find('[');
   const std::string_view before = trimmed(text.substr(0, bracket));
@@ -107,7 +107,7 @@ std::string without_comments(std::string_view body) {
   return text;
 }
 
-// A brace or a colon ends a statement where none has begun: vectors have braces too.
+// A brace or a colon ends a statement only at its beginning: vectors have braces too.
 void parse_body(std::string_view body, ParsedKernel& kernel) {
   const std::string text = without_comments(body);
   size_t begin = 0;

@@ -11,7 +11,7 @@
 
 namespace fp8kv::ptx {
 
-// A kernel as it stands in its module. The views are into the module's text.
+// A kernel's text. The views are into the module's text.
 struct KernelText {
   std::string name;        // mangled
   std::string_view head;   // parameters, in parentheses
@@ -25,7 +25,7 @@ struct Statement {
   bool negated = false;
   std::string opcode;  // "ld.global.v4.f32"
   std::vector<std::string> operands;
-  std::string text;  // as it was written, without the semicolon
+  std::string text;  // as written, without the semicolon
 };
 
 struct Parameter {
@@ -38,27 +38,27 @@ struct ParsedKernel {
   std::string name;
   std::vector<Parameter> parameters;
   uint32_t parameter_bytes = 0;
-  uint32_t most_threads = 0;             // of a block, by .maxntid; 0 where nothing is said
+  uint32_t most_threads = 0;             // per block, from .maxntid; 0 if absent
   std::map<std::string, int> registers;  // bytes of each; 0 for predicates
   std::vector<Statement> statements;
   std::map<std::string, uint32_t> labels;  // index of the statement that follows
   std::string_view module;
 };
 
-// All kernels of a module.  PTX ISA 5.4, 11.1.
+// Finds all kernels of a module.  PTX ISA 5.4, 11.1.
 std::vector<KernelText> find_kernels(std::string_view module);
 
 // Throws an error that names the kernel.  PTX ISA 4.
 ParsedKernel parse_kernel(const KernelText& text);
 
-// The bytes of a table of the module, ".global .align 2 .b8 name[12] = {32, 0, 1};", the rest zero.
-// None where there is no table of that name with its values.  PTX ISA 5.4.5.
+// The bytes of a module's table such as ".global .align 2 .b8 name[12] = {32, 0, 1};", with zeros
+// for the rest. Empty if no table of that name has values.  PTX ISA 5.4.5.
 std::vector<std::byte> module_table(std::string_view module, const std::string& name);
 
-// "a, {b, c}, [d+4]" in its three parts.
+// Splits "a, {b, c}, [d+4]" into its three parts.
 std::vector<std::string> split_operands(std::string_view text);
 
-// Bytes of a type such as "u32" or "b8"; 0 for "pred".  PTX ISA 5.2.
+// The bytes of a type such as "u32" or "b8"; 0 for "pred".  PTX ISA 5.2.
 int type_bytes(std::string_view type);
 
 }  // namespace fp8kv::ptx

@@ -1,4 +1,4 @@
-// A kernel that is ready to run: decoded instructions, and where its registers lie.
+// A kernel ready to run: decoded instructions, and the places of its registers.
 #pragma once
 
 #include <cstddef>
@@ -32,31 +32,31 @@ enum class Kind : uint8_t {
   leaves,   // ret, exit
   gathers,  // needs all lanes of its mask at once
   whole,    // needs all 32 lanes at once
-  barrier,  // of the block
+  barrier,  // waits at the block's barrier
 };
 
 struct Operand {
-  uint32_t at = 0;     // where its lanes begin, in bytes
-  uint32_t index = 0;  // of its mask in Warp::defined
+  uint32_t at = 0;     // offset of its lanes, in bytes
+  uint32_t index = 0;  // index of its mask in Warp::defined
 };
 
 inline constexpr int kMostOperands = 14;
 
 struct Instruction {
   Run run = nullptr;
-  Operand operand[kMostOperands];  // first those it writes
+  Operand operand[kMostOperands];  // the written ones first
   uint8_t n_written = 0;
   uint8_t n_operands = 0;
   Kind kind = Kind::plain;
   bool guarded = false;
   bool negated = false;
   Operand guard;
-  int64_t offset = 0;  // of an address
+  int64_t offset = 0;  // added to an address
   int32_t immediate = 0;
-  uint32_t target = 0;  // of a branch
+  uint32_t target = 0;  // for branches
 };
 
-// A register that the executor fills in: with a constant, or with what a launch decides.
+// A register that the executor fills in, with a constant or with a value of the launch.
 enum class Special : uint8_t {
   tid_x,
   tid_y,
@@ -77,20 +77,20 @@ enum class Special : uint8_t {
 struct SpecialRegister {
   Special special;
   Operand operand;
-  uint32_t offset = 0;  // of a parameter
+  uint32_t offset = 0;  // for parameters
 };
 
 struct Program {
-  std::string name;  // as it is in the source
+  std::string name;  // the name in the source
   std::vector<Parameter> parameters;
   uint32_t parameter_bytes = 0;
   uint32_t most_threads = 0;
   std::vector<Instruction> code;
-  std::vector<std::string> text;     // of each instruction
+  std::vector<std::string> text;     // one per instruction
   std::vector<std::byte> registers;  // at the start of a warp; [register][kLanes]
   std::vector<uint32_t> defined;     // at the start of a warp, by register
   std::vector<SpecialRegister> specials;
-  std::map<std::string, std::vector<std::byte>> tables;  // of the module, that it reads
+  std::map<std::string, std::vector<std::byte>> tables;  // the module's tables that it reads
 };
 
 }  // namespace fp8kv::ptx

@@ -1,5 +1,5 @@
-// The entry points of the CUDA runtime that the module uses, over the emulated device. They stand
-// where the runtime's static library would be linked. Streams run their work at once.
+// The entry points of the CUDA runtime that the module uses, implemented by the emulated device.
+// They replace the runtime's static library at link time. Streams run their work at once.
 #include <cstdlib>
 #include <cstring>
 #include <cuda_runtime.h>
@@ -21,7 +21,7 @@ EmulatedDevice& device() {
 
 struct LastError {
   cudaError_t status = cudaSuccess;
-  std::string text;  // of a refusal that is not a fault
+  std::string text;  // the reason of a refusal that is not a fault
 };
 thread_local LastError last;
 
@@ -41,7 +41,7 @@ cudaError_t give(std::function<void()> work, cudaStream_t stream) {
   return cudaSuccess;
 }
 
-// Does the work. If that throws, the host was at fault, and the call returns this status.
+// Does the work. If it throws, the host was at fault, and the call returns `status`.
 template <typename Work>
 cudaError_t refuse_or(cudaError_t status, const Work& work) {
   try {
@@ -94,7 +94,7 @@ cudaError_t free_handle(Handle handle) {
 
 extern "C" {
 
-// nvcc puts calls of these into every object. Its headers declare them; no documentation does.
+// nvcc puts calls of these into every object. Its headers declare them, but nothing documents them.
 
 void** __cudaRegisterFatBinary(void* wrapper) {
   struct Wrapper {
@@ -170,7 +170,7 @@ cudaError_t cudaFree(void* memory) {
   return note(cudaErrorInvalidValue, "freed what was never allocated");
 }
 cudaError_t cudaHostAlloc(void** memory, size_t bytes, unsigned) {
-  // Whole pages, as pinned memory is: files are read into it directly.
+  // Whole pages, like pinned memory: files are read into it directly.
   constexpr size_t kPage = 4096;
   *memory = std::aligned_alloc(kPage, (bytes + kPage - 1) / kPage * kPage);
   return *memory ? cudaSuccess : note(cudaErrorMemoryAllocation);

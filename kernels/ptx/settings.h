@@ -7,10 +7,10 @@
 namespace fp8kv::ptx {
 
 struct Settings {
-  int target = 90;        // of the PTX that runs: 90 or 80
-  uint64_t seed = 0;      // of the order of warps; 0 is from first to last
-  int threads = 2;        // of the host
-  std::string kernels{};  // a file to which the kernels and their launches are added at the end
+  int target = 90;        // the PTX that runs: 90 or 80
+  uint64_t seed = 0;      // orders the warps; 0: first to last
+  int threads = 2;        // host threads
+  std::string kernels{};  // at the end, kernels and their launches are appended to this file
 };
 
 // "target=80,seed=7,threads=1,kernels=FILE" in any order. Throws a usage error for anything else.

@@ -5,8 +5,8 @@
 namespace fp8kv::ptx {
 namespace {
 
-// The lanes that stand at the lowest address, and the next address at which others stand.
-// Taking the lowest first brings lanes together again after a branch.
+// The lanes at the lowest address, and the next address that has lanes. Running the lowest first
+// brings lanes together again after a branch.
 struct Group {
   uint32_t pc = ~0u;
   uint32_t lanes = 0;
@@ -56,8 +56,8 @@ void define(Warp& warp, const Operand& operand, uint32_t lanes, uint32_t as) {
   define(warp, operand, lanes, as, as);
 }
 
-// Moves and choices hand on whether a register was written to: compilers copy what is never used,
-// and make a whole of a half whose lower part alone is read.
+// Moves and packs pass on whether their sources were written to. Compilers copy registers that are
+// never used, and build words of which only the lower half is read.
 bool hands_on(Warp& warp, const Instruction& instruction, uint32_t lanes) {
   const Operand* operand = instruction.operand;
   const auto defined = [&](int i) { return warp.defined[operand[i].index]; };
@@ -103,7 +103,7 @@ void run_one(Warp& warp, const Instruction& instruction, uint32_t lanes) {
   for (int i = 0; i < instruction.n_written; ++i) define(warp, operand[i], lanes, lanes);
 }
 
-// The lanes that an instruction for many waits for; those that left are not waited for.
+// The lanes that a joint instruction waits for; lanes that left do not count.
 uint32_t wanted_by(Warp& warp, const Instruction& instruction, uint32_t lanes) {
   if (instruction.kind == Kind::whole && warp.live != kAllLanes) {
     fault(warp, std::countr_zero(lanes), "needs all 32 lanes of the warp, and some have left");
@@ -123,7 +123,7 @@ uint32_t wanted_by(Warp& warp, const Instruction& instruction, uint32_t lanes) {
   fault(warp, lane, "waits for lanes of its warp that have gone elsewhere (divergence)");
 }
 
-// Lanes that wait go on if all that they want are there.
+// Lets waiting lanes go on once all the lanes that they need have arrived.
 bool has_gathered(Warp& warp) {
   const Group group = lowest_group(warp, warp.waiting);
   warp.at = group.pc;
@@ -186,7 +186,7 @@ uint32_t guarded(Warp& warp, const Instruction& instruction, uint32_t lanes) {
   return lanes & (instruction.negated ? ~holds : holds);
 }
 
-// Runs one group until it parts or reaches a place where other lanes stand.
+// Runs one group until it splits, or reaches a place where other lanes are.
 uint64_t run_group(Warp& warp, Step step) {
   uint64_t count = 0;
   while (!step.parted) {

@@ -1,4 +1,4 @@
-// A warp that runs a program: its registers, and what instructions use of it.
+// A warp that runs a program: its registers, and its state for instructions.
 #pragma once
 
 #include <bit>
@@ -12,14 +12,14 @@
 
 namespace fp8kv::ptx {
 
-// An asynchronous copy that has not arrived.
+// An asynchronous copy in flight.
 struct Copy {
   int lane;
   uint32_t group;
   uint32_t to;
   const std::byte* from;
   uint32_t bytes;  // in shared memory
-  uint32_t valid;  // of them from global memory, the rest are zero
+  uint32_t valid;  // bytes from global memory; the rest are zero
 };
 
 struct Extent {
@@ -30,7 +30,7 @@ struct Warp {
   const Program* program = nullptr;
   std::byte* registers = nullptr;  // [register][kLanes]
   std::vector<uint32_t> defined;   // by register, the lanes that were written to
-  std::vector<uint32_t> low;       // the same, of the register's lower half
+  std::vector<uint32_t> low;       // the same for the register's lower half
   uint32_t live = 0;               // lanes that have not left
   uint32_t waiting = 0;            // lanes before an instruction that needs others
   bool at_barrier = false;
@@ -43,7 +43,7 @@ struct Warp {
   static constexpr int kNear = 4;
   Range near[kNear];  // allocations that were used last
   uint32_t next_near = 0;
-  Range parameters;  // of this launch
+  Range parameters;  // memory of this launch's parameters
   std::vector<Copy> copies;
   uint32_t groups[kLanes] = {};  // committed
 };
@@ -67,8 +67,8 @@ inline void each_lane(uint32_t lanes, const Work& work) {
 // Throws an error that names the kernel, the instruction, the block and the thread.
 [[noreturn]] void fault(const Warp& warp, int lane, const std::string& what);
 
-// Runs a warp until its lanes have left or wait at the block's barrier.
-// Returns the number of instructions, each counted once for every lane.
+// Runs a warp until its lanes have left or wait at the block's barrier. Returns the number of
+// instructions, each counted once per lane.
 uint64_t run_warp(Warp& warp);
 
 }  // namespace fp8kv::ptx

@@ -1,4 +1,4 @@
-// Instructions by which the lanes of a warp, or the threads of a block, work together; and hints.
+// Instructions for lanes of a warp, or threads of a block, that work together; and hints.
 #include <cstring>
 
 #include "kernels/ptx/operations.h"
@@ -8,7 +8,7 @@ namespace {
 
 enum class Mode { up, down, bfly, idx };
 
-// The lane that a lane reads from, and whether that is in its segment. `limits` has the end of
+// The lane that a lane reads from, and whether it is in its segment. `limits` has the end of
 // segments in bits 0 to 4 and their mask in bits 8 to 12.  PTX ISA 9.7.9.6.
 struct Source {
   int lane;
@@ -34,7 +34,7 @@ Source source_of(int lane, uint32_t by, uint32_t limits) {
   return {inside ? static_cast<int>(from) : lane, inside};
 }
 
-// d|p = a of another lane; p says whether there was one.
+// d|p = a of another lane; p is false if there is no such lane.
 template <Mode kMode>
 void shuffle(Warp& warp, const Instruction& in, uint32_t lanes) {
   uint32_t values[kLanes];
@@ -61,7 +61,7 @@ void ballot(Warp& warp, const Instruction& in, uint32_t lanes) {
   each_lane(lanes, [&](int lane) { to[lane] = votes; });
 }
 
-// Lanes run in order here, so fences and barriers of a warp have no more to do.
+// Lanes run in order here, so fences and barriers of a warp have nothing to do.
 void nothing(Warp&, const Instruction&, uint32_t) {}
 
 }  // namespace

@@ -26,7 +26,7 @@ struct Lane {
   Wait wait;
   Place place;
   size_t pieces_taken;
-  unsigned parity;  // of the exchange area in use: a lane is at most one exchange ahead of another
+  unsigned parity;  // exchange area in use: a lane is at most one exchange ahead of another
   std::vector<AsyncCopy> open;
   std::vector<std::vector<AsyncCopy>> groups;
   std::vector<AsyncCopy> landed;
@@ -34,7 +34,7 @@ struct Lane {
 
 struct Warp {
   alignas(64) std::byte exchange[2][64 * kExchangeBytes];
-  char tag;  // what ThreadSanitizer synchronises on
+  char tag;  // for ThreadSanitizer's synchronisation
 };
 
 std::string file_name(const char* path) {
@@ -57,7 +57,7 @@ class Machine {
 
   uint64_t order = 0;
 
-  // On a fiber.
+  // Call it on a fiber.
   Lane& lane() { return lanes_[current_]; }
   size_t lane_index() const { return static_cast<size_t>(current_ % shape_->warp); }
   Warp& warp() { return warps_[current_ / shape_->warp]; }
@@ -88,10 +88,10 @@ class Machine {
   char start_tag_ = 0, end_tag_ = 0, block_tag_ = 0;
 };
 
-// Owned, null unless this thread records. A plain pointer of this model lies in the block that
-// every thread starts with. In a block made at first use, as is the default in a module, g++ 12's
-// LeakSanitizer takes what is before it for a header if it happens to begin 16 bytes into a page,
-// and reads whatever memory that names.
+// Owned; null unless this thread records. This TLS model puts the plain pointer into the block that
+// every thread starts with. A module's default is a block made at first use. If such a block begins
+// 16 bytes into a page, g++ 12's LeakSanitizer takes the memory before it for a header, and reads
+// whatever address that contains.
 [[gnu::tls_model("initial-exec")]] thread_local std::vector<std::function<void()>>* recorded =
     nullptr;
 
@@ -140,10 +140,10 @@ std::byte* Machine::take(size_t bytes, Place place) {
   }
 }
 
-// Runs every lane of a warp that can run, once.
+// Runs every runnable lane of a warp, once.
 void Machine::run_warp(int warp) {
   const int width = shape_->warp;
-  // An odd step visits all lanes, the width being a power of two.
+  // The width is a power of two, so an odd step visits all lanes.
   const int first = order == 0 ? 0 : pick(width);
   const int step = order == 0 ? 1 : 2 * pick(width / 2) + 1;
   for (int i = 0; i < width; ++i) {
@@ -155,7 +155,8 @@ void Machine::run_warp(int warp) {
   }
 }
 
-// Lets the lanes of a warp go on when all are at the same warp operation. REQUIRES that none runs.
+// Lets the lanes of a warp go on when all are at the same warp operation. REQUIRES that no lane
+// runs.
 bool Machine::release_warp(int warp) {
   const int width = shape_->warp;
   const Lane* lanes = &lanes_[warp * width];
@@ -179,7 +180,7 @@ bool Machine::release_warp(int warp) {
   return true;
 }
 
-// Lets all threads go on from a barrier. REQUIRES that none runs and none waits for its warp.
+// Lets all threads go on from a barrier. REQUIRES that no thread runs or waits for its warp.
 void Machine::release_block() {
   int waiting = 0;
   int example = -1;
@@ -225,7 +226,7 @@ void Machine::run_block(Grid block) {
     const int first = order == 0 ? 0 : pick(n_warps);
     for (int i = 0; i < n_warps; ++i) {
       const int warp = (first + i) % n_warps;
-      // Either as far as it gets, or now and then only a step, so that warps interleave.
+      // Runs a warp as far as it gets or, now and then, only a step, so that warps interleave.
       do {
         run_warp(warp);
       } while (release_warp(warp) && (order == 0 || pick(4) != 0));
@@ -280,7 +281,7 @@ void Machine::run(const LaunchShape& shape, const std::function<void()>& body) {
   arena_.end_launch();
 }
 
-// What every fiber did, wherever a fault left it, happened before what follows.
+// Orders all that fibers did before what follows, wherever a fault stopped them.
 void Machine::synchronise(int n_warps) {
   Fibers::acquire(&end_tag_);
   Fibers::acquire(&block_tag_);

@@ -1,16 +1,15 @@
 // Runs GPU kernels on the CPU, strictly: what real hardware leaves undefined is an error here.
-//   - Threads are fibers. Blocks run one after another; blocks, warps and lanes in ascending order,
-//     or in one shuffled by a seed, so that nothing can rely on an order.
+//   - Threads are fibers. Blocks run one after another. Blocks, warps and lanes run in ascending
+//     order, or in an order drawn from a seed, so that nothing can rely on an order.
 //   - A barrier that some threads of the block do not reach, or a warp operation that some lanes do
 //     not reach, is an error that names the kernel's line.
-//   - Shared memory is all 0xff (NaN) when a block starts, so what is read before it is written
-//     shows. Every piece of it lies between zones that AddressSanitizer guards.
-//   - Asynchronous copies land when they are waited for and not before; until then their target is
-//     0xff.
-//   - ThreadSanitizer sees each thread as a thread of its own, barriers as the only
-//     synchronisation: a race within a block or between blocks is reported with its line.
-// Not simulated: time, the memory model between blocks, the hardware's rounding inside of matrix
-// instructions. One launch at a time; launches from several OS threads wait for each other.
+//   - Shared memory is all 0xff (NaN) when a block starts, so reads before a write become visible.
+//     Every piece of it lies between zones that AddressSanitizer guards.
+//   - Asynchronous copies land only when they are waited for; until then their target is 0xff.
+//   - ThreadSanitizer sees each thread as a thread of its own, and barriers as the only
+//     synchronisation: it reports a race within a block or between blocks with its line.
+// It does not simulate time, the memory model between blocks, or the hardware's rounding inside of
+// matrix instructions. It runs one launch at a time; launches from several OS threads wait.
 #pragma once
 
 #include <cstddef>
@@ -33,7 +32,7 @@ struct Place {
   int line;
 };
 
-// Shared memory that a block may have, on the least of the GPUs with warps of this width: sm_86 and
+// Shared memory that every GPU with warps of this width gives a block: the least are sm_86 and
 // sm_89, and AMD's.
 constexpr size_t most_shared_bytes(int warp) {
   return (warp == 32 ? size_t{99} : size_t{64}) * 1024;
@@ -47,23 +46,24 @@ struct LaunchShape {
   size_t shared_bytes;  // up to most_shared_bytes(warp)
 };
 
-// 0: ascending order; else an order of blocks, warps and lanes drawn from the seed at every step.
+// 0: ascending order. Otherwise, blocks, warps and lanes run in an order drawn from the seed at
+// every step.
 void set_order(uint64_t seed);
 
-// Runs `body` once per thread of the grid. Throws a device error for what the header says is one,
-// and whatever a thread throws.
+// Runs `body` once per thread of the grid. Throws a device error for each error that the header
+// lists, and whatever a thread throws.
 void launch(const LaunchShape& shape, const std::function<void()>& body);
 
-// Runs what a library does to the device's memory: no kernel of ours.
+// Runs a library's work on the device's memory: not a kernel of ours.
 void run_foreign(const std::function<void()>& work);
 
-// Between these, what this OS thread launches or runs here is recorded and not run.
+// In between, launches and work of this OS thread are recorded, not run.
 void begin_recording();
-// Each to be called as often as wanted.
+// Returns functions that may be called as often as wanted.
 std::vector<std::function<void()>> end_recording();
 bool recording();
 
-// Everything below is for kernels only.
+// Only kernels may call the rest.
 
 struct Here {
   int thread;
@@ -72,21 +72,21 @@ struct Here {
   Grid grid;
 };
 
-// Of the thread that runs.
+// The place of the running thread.
 const Here& here();
 
 // Waits for all threads of the block.
 void block_sync(Place place);
 
-// A lane's place for what it shows to its warp: kExchangeBytes bytes.
+// The slot where a lane shows kExchangeBytes bytes to its warp.
 inline constexpr size_t kExchangeBytes = 64;
 std::byte* exchange_slot();
-// Waits for all lanes of the warp; lane i's bytes are at i * kExchangeBytes of the result, until
+// Waits for all lanes of the warp. Lane i's bytes are at i * kExchangeBytes of the result, until
 // the exchange after the next.
 const std::byte* exchange(Place place);
 
-// The next piece of the block's shared memory, 16-byte aligned. Every thread has to ask for the
-// same pieces in the same order, and for no more than the launch gave.
+// The next piece of the block's shared memory, 16-byte aligned. All threads must ask for the same
+// pieces in the same order, and for no more than the launch gave.
 std::byte* take_shared(size_t bytes, Place place);
 
 struct AsyncCopy {
@@ -100,7 +100,7 @@ struct AsyncCopy {
 void async_copy(const AsyncCopy& copy);
 // Closes the group.
 void async_commit();
-// The copies of all groups but the newest `groups_left`; the caller carries them out.
+// Returns the copies of all groups but the newest `groups_left`. The caller carries them out.
 std::span<const AsyncCopy> async_wait(int groups_left);
 
 }  // namespace fp8kv::sim

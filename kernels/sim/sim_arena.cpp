@@ -27,7 +27,7 @@ void Arena::begin_block(size_t bytes) {
   launched_ = bytes;
   const size_t needed = bytes + (kMaxPieces + 1) * (kRedzoneBytes + 16);
 #if defined(FP8KV_SIM_TSAN)
-  // Blocks share nothing: with memory of its own, none races with another's.
+  // Blocks share nothing: with memory of their own, they cannot race with each other.
   if (memory_) old_.push_back(std::move(memory_));
 #endif
   if (!memory_ || needed > bytes_) {
@@ -59,7 +59,7 @@ std::byte* Arena::take(size_t index, size_t bytes, int thread) {
   return memory_.get() + pieces_[index].offset;
 }
 
-// What AddressSanitizer sees at once is seen here when the block ends.
+// Finds at the end of a block what AddressSanitizer would have found at once.
 void Arena::end_block() const {
 #if !defined(__SANITIZE_ADDRESS__)
   for (size_t i = 0; i < pieces_.size(); ++i) {

@@ -1,5 +1,6 @@
-// The shared memory of a block that the simulator runs: pieces between zones that nobody may touch,
-// which AddressSanitizer guards, or a look at them when the block ends. Knows no fibers.
+// The shared memory of a simulated block: pieces between zones that nobody may touch.
+// AddressSanitizer guards the zones, or they are checked when the block ends. It knows nothing of
+// fibers.
 #pragma once
 
 #include <cstddef>
@@ -10,21 +11,22 @@
 
 namespace fp8kv::sim {
 
-// Of a kernel, in its use of shared memory.
+// A kernel's wrong use of shared memory.
 struct ArenaFault {
   std::string what;
 };
 
 class Arena {
  public:
-  // For a block launched with `bytes` of it: no piece is taken, and all of it is 0xff (NaN).
+  // For a block launched with `bytes` of shared memory: no piece is taken, and all of it is 0xff
+  // (NaN).
   void begin_block(size_t bytes);
-  // Piece `index` for `thread`, made for whoever asks first, 16-byte aligned. Throws an ArenaFault
-  // when there is no room, and when another thread was given a piece of another size.
+  // Piece `index` for `thread`, 16-byte aligned; the first thread that asks creates it. Throws an
+  // ArenaFault if there is no room, or if another thread got that piece in another size.
   std::byte* take(size_t index, size_t bytes, int thread);
-  // Throws an ArenaFault when a byte beside a piece was written.
+  // Throws an ArenaFault if a byte beside a piece was written.
   void end_block() const;
-  // After the last block of a launch.
+  // Call it after the last block of a launch.
   void end_launch() { old_.clear(); }
 
  private:
@@ -38,10 +40,10 @@ class Arena {
   };
 
   Memory memory_;
-  size_t bytes_ = 0;     // of memory_
-  size_t launched_ = 0;  // that the block may take
+  size_t bytes_ = 0;     // size of memory_
+  size_t launched_ = 0;  // bytes that the block may take
   size_t taken_ = 0;
-  size_t end_ = 0;  // of the last piece and the zone behind it
+  size_t end_ = 0;  // end of the last piece and the zone behind it
   std::vector<Piece> pieces_;
   std::vector<Memory> old_;
 };

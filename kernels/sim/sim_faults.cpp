@@ -14,7 +14,7 @@ constexpr char kFull[] = "full";
 constexpr char kLost[] = "lost";
 constexpr char kFault[] = "fault";
 
-// 0 for what is no number from 1 on.
+// 0 unless the text is a number from 1 on.
 uint64_t count_from(const std::string& text) {
   char* end = nullptr;
   const uint64_t count = std::strtoull(text.c_str(), &end, 10);

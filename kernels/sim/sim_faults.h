@@ -1,9 +1,9 @@
-// Faults that a simulated device is told to have, so that tests see what becomes of them. It is
-// told by FP8KV_SIM_FAULT, which nothing but the simulator reads:
+// Faults of a simulated device, so that tests see their consequences. The variable
+// FP8KV_SIM_FAULT asks for them; only the simulator reads it:
 //   full:N      the device is full from its N-th allocation on
-//   lost:OP:N   the device is lost at the N-th launch of OP; that and all that follows fails
-//   fault:OP:N  the N-th launch of OP faults while it runs: whoever waits from then on hears of it,
-//               and what the device is given after it does not run
+//   lost:OP:N   the device is lost at the N-th launch of OP; that launch and all later calls fail
+//   fault:OP:N  the N-th launch of OP faults while it runs: later waits report the fault, and later
+//               work does not run
 #pragma once
 
 #include <cstdint>
@@ -16,20 +16,20 @@ namespace fp8kv::sim {
 // Every member may be called from several threads.
 class Faults {
  public:
-  // Throws a device error when the variable has something else in it.
+  // Throws a device error if the variable has any other value.
   Faults();
 
-  // An allocation; whether there is room for it.
+  // Counts an allocation, and returns whether there is room for it.
   bool allocate();
   void launch(const std::string& op);
-  // A launch that is recorded, by its op's name, which lives as long as the program.
+  // Notes a launch of op `op` that is recorded. `op` lives as long as the program.
   void record(const char* op);
   std::vector<const char*> take_recorded();
 
-  // What a call hears that gives the device work, and one that waits for it; "": nothing.
+  // The errors of a call that gives the device work, and of a call that waits for it; "": none.
   std::string of_giving() const;
   std::string of_waiting() const;
-  // Whether what is given still runs.
+  // Whether the device still runs the work that it is given.
   bool runs() const { return of_waiting().empty(); }
 
  private:
@@ -37,7 +37,7 @@ class Faults {
 
   std::string kind_;
   std::string op_;
-  uint64_t left_ = 0;  // until it happens
+  uint64_t left_ = 0;  // launches or allocations until it happens
   std::vector<const char*> recorded_;
   mutable std::mutex mutex_;
   State state_ = State::sound;

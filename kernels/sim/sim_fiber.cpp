@@ -1,5 +1,5 @@
-// Compiled without ThreadSanitizer's instrumentation, like all of the simulator: only kernels are
-// to be checked. FP8KV_SIM_TSAN says that the program as a whole runs under it.
+// Compiled without ThreadSanitizer's instrumentation, like the whole simulator: only kernels are
+// checked. FP8KV_SIM_TSAN says that the program as a whole runs under it.
 #include "kernels/sim/sim_fiber.h"
 
 #include <cstdint>
@@ -24,7 +24,7 @@
 namespace fp8kv::sim {
 namespace {
 
-// Kernels keep tiles in registers, which are on the stack here; sanitizers add to every frame.
+// Kernels keep tiles in registers, which here are on the stack; sanitizers add to every frame.
 constexpr size_t kStackBytes = size_t{128} << 10;
 constexpr size_t kGuardBytes = size_t{4} << 10;
 
@@ -32,8 +32,8 @@ constexpr size_t kGuardBytes = size_t{4} << 10;
 
 using Machine = void*;  // the stack pointer; everything else is on the stack
 
-// Saves what the System V ABI has a callee keep, swaps stacks, restores. ucontext does the same
-// with a system call per switch, which makes it ten times as slow.
+// Saves the registers that the System V ABI has a callee keep, swaps stacks, restores. ucontext
+// makes a system call per switch, and is ten times as slow.
 extern "C" void fp8kv_sim_switch(void** from, void* to);
 asm(R"(
 .text
@@ -66,7 +66,7 @@ void switch_machine(Machine& from, Machine& to) {
 
 void prepare_machine(Machine& machine, std::byte* stack, void (*entry)()) {
   void** top = reinterpret_cast<void**>(stack + kStackBytes);
-  *--top = nullptr;  // the return address of `entry`, and the alignment that a call leaves
+  *--top = nullptr;  // return address of `entry`, with the alignment of a call
   *--top = reinterpret_cast<void*>(entry);
   for (int i = 0; i < 6; ++i) *--top = nullptr;
   machine = top;
@@ -113,7 +113,7 @@ struct Fibers::State {
 };
 
 namespace {
-Fibers* active = nullptr;  // whose fiber is being entered
+Fibers* active = nullptr;  // owner of the fiber being entered
 }
 
 Fibers::Fibers() : state_(std::make_unique<State>()) {}

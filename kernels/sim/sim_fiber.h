@@ -1,6 +1,6 @@
-// Stacks to switch between on one OS thread, for the simulator: one fiber is one GPU thread.
-// Knows the processor (an assembly switch on x86-64, ucontext elsewhere) and the sanitizers; knows
-// nothing of kernels.
+// Switches between stacks on one OS thread, for the simulator: one fiber is one GPU thread. Knows
+// the processor (an assembly switch on x86-64, ucontext elsewhere) and the sanitizers, but nothing
+// of kernels.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@ namespace fp8kv::sim {
 
 class Fibers {
  public:
-  // What a fiber runs; a fiber that returns is done.
+  // The function of a fiber; a fiber that returns is done.
   using Entry = void (*)(int index);
 
   Fibers();
@@ -20,15 +20,16 @@ class Fibers {
 
   // Makes room for fibers 0 ... count - 1. Not on a fiber.
   void reserve(int count);
-  // The next resume() of fiber `index` starts `entry`, whatever the fiber did before: what it had
-  // on its stack is dropped without unwinding.
+  // The next resume() of fiber `index` starts `entry`, whatever the fiber did before. Its old stack
+  // is dropped without unwinding.
   void start(int index, Entry entry);
   // Runs fiber `index` until it suspends or is done. Not on a fiber.
   void resume(int index);
-  // Back to whoever resumed this fiber. On a fiber only.
+  // Switches back to the caller of resume(). On a fiber only.
   void suspend();
 
-  // ThreadSanitizer does not take a switch for synchronisation; these two are. No-ops otherwise.
+  // ThreadSanitizer does not count a switch as synchronisation; these two tell it. No-ops
+  // otherwise.
   static void release(void* tag);
   static void acquire(void* tag);
 

@@ -22,7 +22,7 @@ bool Queues::reached(const Point& point) const {
   return queues_[static_cast<size_t>(point.queue)].done >= point.position;
 }
 
-// Counted as done even if it throws: work is not tried again.
+// Work counts as done even if it throws: it is not tried again.
 void Queues::run_front(Queue& queue) {
   const Item item = std::move(queue.items.front());
   queue.items.pop_front();
@@ -30,7 +30,7 @@ void Queues::run_front(Queue& queue) {
   if (item.work) item.work();
 }
 
-// Marks lie behind work that was submitted before whoever waits for them, so this ends.
+// Ends, since the work before a mark was submitted before anyone waits for the mark.
 void Queues::run_until(const Point& point) {
   Queue& queue = queues_[static_cast<size_t>(point.queue)];
   while (queue.done < point.position) {
@@ -39,7 +39,7 @@ void Queues::run_until(const Point& point) {
   }
 }
 
-// Some of the work that may run, from queues at random, now and then.
+// Now and then runs some of the runnable work, from queues at random.
 void Queues::run_some() {
   for (uint64_t steps = random_.next() % 4; steps > 0; --steps) {
     Queue& queue = queues_[random_.next() % queues_.size()];

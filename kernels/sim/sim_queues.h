@@ -1,6 +1,6 @@
-// The queues of a simulated device: work that runs in order within a queue, and between queues in
-// any order that the marks allow. As strict as sim.h: with a seed, work that is not waited for runs
-// late or between other work, so that a wait which is missing shows in the result.
+// The queues of a simulated device. Work runs in order within a queue, and between queues in any
+// order that the marks allow. Like sim.h, it is strict: with a seed, work that nobody waits for
+// runs late or between other work. So a missing wait shows in the result.
 #pragma once
 
 #include <cstddef>
@@ -15,12 +15,12 @@
 
 namespace fp8kv::sim {
 
-// For queues made from now on. 0: everything at once. 1: everything as late as possible, when the
-// host waits for it. Else work runs whenever the seed has it so.
+// For queues made from now on. 0: everything runs at once. 1: everything runs as late as possible,
+// when the host waits for it. Otherwise the seed decides when work runs.
 void set_interleaving(uint64_t seed);
 
-// Every member may be called from several threads. Work runs on whichever thread makes it run; what
-// it throws leaves the call that did.
+// Every member may be called from several threads. Work runs on the thread whose call makes it run;
+// its exceptions leave that call.
 class Queues {
  public:
   explicit Queues(int count);
@@ -36,7 +36,7 @@ class Queues {
  private:
   struct Point {
     int queue;
-    uint64_t position;  // reached when the queue has done as many
+    uint64_t position;  // reached when the queue has done this much work
   };
   struct Item {
     std::function<void()> work;
