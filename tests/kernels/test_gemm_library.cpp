@@ -1,5 +1,5 @@
-// The vendor's products, with libraries that stand for them (support/fake_gemm.cpp): cublasLt's
-// interface on the simulator with warps of 32, hipBLASLt's on the one with 64.
+// The vendor's products, with fake libraries (support/fake_gemm.cpp): cublasLt's interface on the
+// simulator with warps of 32, hipBLASLt's on the one with 64.
 #include <array>
 #include <atomic>
 #include <cstdlib>
@@ -62,7 +62,7 @@ std::string detail(const Backend& backend, const std::string& name) {
   return "";
 }
 
-// x [rows, 64] times a matrix of `out_dim` columns, the first row of the result.
+// The first row of x [rows, 64] times a matrix of `out_dim` columns.
 std::vector<float> first_row(Backend& backend, int64_t rows, int64_t computed_as,
                              int64_t out_dim = 40) {
   const std::vector<float> x = random_values(1, 512 * 64, DType::bf16);
@@ -102,15 +102,15 @@ TEST_CASE("gemm library: is left alone for few rows and for what it cannot take"
     for (const int64_t rows : {1, 4, 5, 16}) {
       test::check_linear(*backend, DType::bf16, {rows, 40, {72}});
     }
-    test::check_linear(*backend, DType::bf16, {40, 41, {72}});  // x is not in vectors
-    test::check_linear(*backend, DType::bf16, {40, 40, {70}});  // the result is not
-    test::check_linear(*backend, DType::bf16, {40, 40, {72}, true, false, true});  // bias onto f32
+    test::check_linear(*backend, DType::bf16, {40, 41, {72}});  // rows of x are not whole vectors
+    test::check_linear(*backend, DType::bf16, {40, 40, {70}});  // rows of the result are not
+    test::check_linear(*backend, DType::bf16, {40, 40, {72}, true, false, true});  // bias, f32 out
     CHECK(vendor.products() == before);
     CHECK(vendor.choices() == choices);
   }
 }
 
-// The biases of projections that one tensor has together begin anywhere in it.
+// If one tensor has the biases of several projections, each may begin anywhere in it.
 TEST_CASE("gemm library: is left alone where a bias does not begin at a vector") {
   for (const Vendor& vendor : vendors()) {
     const auto backend = vendor.make();
@@ -139,7 +139,7 @@ TEST_CASE("gemm library: an algorithm is chosen once for what a step is computed
     const std::vector<float> alone = first_row(*backend, 1, 64);
     for (const int64_t rows : {2, 17, 63}) CHECK(first_row(*backend, rows, 64) == alone);
     CHECK(vendor.choices() - before == 1);
-    CHECK(first_row(*backend, 1, 66) != alone);  // or the test could not see a difference
+    CHECK(first_row(*backend, 1, 66) != alone);  // otherwise the test could not see a difference
     const std::vector<float> prompt = first_row(*backend, 3, 512);
     CHECK(first_row(*backend, 512, 0) == prompt);
     CHECK(first_row(*backend, 100, 4096) == prompt);

@@ -129,8 +129,8 @@ TEST_CASE("gpu attention: takes queries far from 1") {
   check_everywhere({.activations = DType::bf16, .sequences = {{40, 40}}, .q_range = 1e-20f});
 }
 
-// One token that the query is for, and after it many that weigh e^-12 of it each: less than f16
-// holds as a normal number, and half a per cent together.
+// The query fits one token; many later ones weigh e^-12 of it each. Such a weight is below f16's
+// normal numbers, but together they are half a per cent.
 TEST_CASE("gpu attention: adds up a long tail of small weights") {
   constexpr int64_t kTokens = 1024, kHeadDim = 64, kPage = 64;
   std::vector<float> k(kTokens * kHeadDim, 0.0f), v(kTokens * kHeadDim, 1.0f);

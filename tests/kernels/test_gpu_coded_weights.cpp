@@ -1,4 +1,4 @@
-// Products with FP8 weights where they lie, against those with decoded ones.
+// Products with FP8 weights in place, against products with decoded ones.
 #include <string>
 #include <vector>
 
@@ -12,7 +12,7 @@
 namespace fp8kv {
 namespace {
 
-// Three products of x in one call, the second with a bias and onto what is there.
+// Three products of x in one call; the second has a bias and accumulates.
 std::vector<float> products(Backend& backend, DType dtype, int64_t rows,
                             std::vector<Projection> projections) {
   const int64_t dim = projections[0].weight.shape[1], out_dim = projections[0].weight.shape[0];
@@ -59,7 +59,7 @@ TEST_CASE("gpu coded weights: products have the bits of decoded ones") {
         plain.weight = decoded.view();
         coded.weight = {nullptr, dtype, shape};
         coded.codes = codes;
-        // A warp for each column; then tiles, small and large.
+        // One warp per column, then small and large tiles.
         for (const int64_t rows : {1, 3, 4, 5, 16}) {
           CAPTURE(rows);
           const std::vector<float> expected = products(backend, dtype, rows, {plain, plain, plain});

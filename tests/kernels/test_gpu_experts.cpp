@@ -1,5 +1,5 @@
-// Routers and experts on every GPU backend that runs here: against the CPU's choices, and a row's
-// bits whatever is beside it.
+// Routers and experts on every GPU backend that runs here: against the CPU's choices, and for equal
+// bits of a row whatever is beside it.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -54,7 +54,7 @@ Chosen route(Backend& backend, const std::vector<float>& logits, int64_t count,
           contents<uint64_t>(backend, counts.view())};
 }
 
-// Two of each, with fewer and more experts than a warp has lanes.
+// Two routings of each kind, with fewer and with more experts than a warp has lanes.
 const Routing kRoutings[] = {
     {.per_token = 2},
     {.per_token = 5, .normalise = true, .scale = 2.5},
@@ -82,7 +82,8 @@ TEST_CASE("gpu route: chooses what the CPU chooses, the lower id among equals") 
         CHECK(actual.ids == expected.ids);
         CHECK(actual.counts == expected.counts);
         for (size_t i = 0; i < expected.weights.size(); ++i) {
-          // Exponentials and a sum of at most 96 of them, each within a few units of 2^-24.
+          // The error of exponentials and a sum of at most 96 of them, each within a few units of
+          // 2^-24.
           const bool same = std::isnan(expected.weights[i])
                                 ? std::isnan(actual.weights[i])
                                 : std::abs(actual.weights[i] - expected.weights[i]) <= 1e-5f;
@@ -93,7 +94,7 @@ TEST_CASE("gpu route: chooses what the CPU chooses, the lower id among equals") 
   }
 }
 
-// Of gate, up and down of all experts.
+// Biases of gate, up and down, for all experts.
 struct Biases {
   Biases(Backend& backend, DType dtype, int64_t count, int64_t hidden_dim, int64_t dim)
       : gate(
@@ -193,7 +194,8 @@ TEST_CASE("gpu experts: give the CPU's sums, and a row the same bits whatever is
       for (size_t i = 0; i < all.size(); ++i) {
         worst = std::max(worst, std::abs(double{all[i]} - expected[i]));
       }
-      // Sums of 70 sums of 37, and in 16 bits the rounding of what is between and of the result.
+      // Errors of 70 sums of 37 products; in 16 bits also the rounding of hidden values and of the
+      // result.
       CHECK(worst / largest <
             (dtype == DType::f32 ? 70 * test::unit_of(dtype) : 4 * test::unit_of(dtype)));
       for (const auto& [first, rows] : {std::pair<int64_t, int64_t>{0, 1}, {3, 70}, {149, 1}}) {

@@ -1,5 +1,5 @@
-// The ops that are several in one: on every GPU backend, the bits that these several give. Where
-// the kernel is taken it leaves the scratch memory as it was, which tells it from the rest.
+// Fused ops give the bits of the ops that they combine, on every GPU backend. The fused kernel
+// leaves the scratch memory untouched, which shows that it ran.
 #include <array>
 #include <cstdint>
 #include <optional>
@@ -28,7 +28,7 @@ Bytes bytes_of(Backend& backend, const TensorView& view) {
   return bytes;
 }
 
-// Tensors of one case on a backend: the same ones for every maker that is asked for the same.
+// Tensors of one case on a backend. Every maker gives the same tensors for the same calls.
 class Maker {
  public:
   Maker(Backend& backend, DType dtype) : backend_(backend), dtype_(dtype) {}
@@ -44,7 +44,7 @@ class Maker {
   TensorView floats(const std::vector<float>& all) {
     return keep(put(backend_, all, DType::f32, {static_cast<int64_t>(all.size())}));
   }
-  // Memory in which every byte that is written to shows.
+  // Memory filled with a pattern, in which every written byte shows.
   TensorView pattern(DType dtype, const Shape& shape) {
     Tensor tensor = backend_.allocate(dtype, shape);
     const Bytes bytes(tensor.view().bytes(), kPattern);
@@ -71,7 +71,7 @@ class Maker {
   std::vector<Tensor> kept_;
 };
 
-// Which of the two that should be equal.
+// The two ways to compute that should be equal.
 enum class Way { fused, composed };
 
 struct Case {
@@ -79,10 +79,10 @@ struct Case {
   int64_t dim = 72;
   bool bias = false;
   int64_t computed_as = 0;
-  // Of five rows that there are, those of the step.
+  // The rows of the step; there are five.
   int64_t first_row = 0;
   int64_t rows = 1;
-  // Of attention.
+  // For attention.
   DType cache = DType::f8_e4m3;
   DType round_to = DType::bf16;
   int64_t n_heads = 4;
@@ -91,10 +91,10 @@ struct Case {
   int64_t rotary_dim = 0;  // 0: head_dim
   RopePairs pairs = RopePairs::halves;
   bool observed = false;
-  // Of the feed-forward block.
+  // For the feed-forward block.
   int64_t hidden_dim = 35;
   Activation activation = Activation::silu;
-  // Of the norm.
+  // For the norm.
   NormKind norm = NormKind::rms;
   float weight_offset = 0.0f;
 };
@@ -150,7 +150,7 @@ Outcome hidden(Backend& backend, const Case& c, Way way) {
   return outcome(backend, in, {gate.out});
 }
 
-// A cache of three pages of four tokens, of which the rows go into the last, backwards.
+// A cache of three pages of four tokens. The rows go into the last page, backwards.
 PagedKv paged(Maker& make, const Case& c, std::vector<TensorView>& pools) {
   constexpr int32_t kPages = 3, kPageSize = 4;
   PagedKv kv;
@@ -163,7 +163,7 @@ PagedKv paged(Maker& make, const Case& c, std::vector<TensorView>& pools) {
     *pool = pools.back().data;
   }
   if (fp8_format(c.cache)) {
-    // The second of K and the first of V have values saturate.
+    // The second scale of K and the first of V make values saturate.
     kv.k_scale = make.floats({0.07f, 0.002f}).as<const float>();
     kv.v_scale = make.floats({0.001f, 0.3f}).as<const float>();
   }
@@ -250,7 +250,8 @@ TEST_CASE("gpu hidden: has the bits of its parts") {
             Case c{.dtype = dtype, .dim = dim, .rows = rows, .hidden_dim = hidden_dim};
             c.bias = (rows + hidden_dim / 7 + dim / 8) % 2 == 0;
             c.weight_offset = hidden_dim == 35 ? 1.0f : 0.0f;
-            // Both meet every type, number of rows and size, though not every three of these.
+            // Both activations meet every type, number of rows and size, but not every combination
+            // of these.
             const bool gelu = (rows / 2 + dim / 72) % 2 == 0;
             c.activation = gelu ? Activation::gelu_tanh : Activation::silu;
             check_same(hidden, backend, c, true);
@@ -273,10 +274,10 @@ TEST_CASE("gpu fused ops: leave to their parts what the kernel is not for") {
         other.computed_as = 5;
         check_same(op, backend, other, false);
         other = c;
-        other.dim = 70;  // not of whole vectors
+        other.dim = 70;  // not whole vectors
         check_same(op, backend, other, false);
         other = c;
-        other.dim = dtype == DType::f32 ? 3096 : 6168;  // more than shared memory has
+        other.dim = dtype == DType::f32 ? 3096 : 6168;  // more than fits shared memory
         other.head_dim = 2;
         other.hidden_dim = 3;
         check_same(op, backend, other, false);
@@ -339,7 +340,7 @@ TEST_CASE("gpu fused ops: give the same bits in any order of threads, warps and 
   });
 }
 
-// Row by row, in the kernel and in what is left to its parts.
+// Row by row, in the fused kernel and for sizes that fall back to the parts.
 TEST_CASE("gpu fused ops: a row has the same bits in a step of any size that is computed as one") {
   on_every_backend([](Backend& backend) {
     for (const int64_t computed_as : {4, 16}) {
@@ -380,7 +381,7 @@ TEST_CASE("gpu hidden: refuses results that it could not give") {
   });
 }
 
-// Without a gate, and of rows that come as they are.
+// Cases without a gate, and cases whose rows enter unnormalised.
 TEST_CASE("gpu hidden: without a gate or a norm it is its parts") {
   on_every_backend([](Backend& backend) {
     for (const DType dtype : kComputeTypes) {

@@ -1,4 +1,4 @@
-// Caches of every format by the general kernels, against the CPU's.
+// Caches of every format in the general kernels, against the CPU's.
 #include <string>
 #include <vector>
 
@@ -28,7 +28,7 @@ TEST_CASE("gpu kv formats: the CPU's bytes, and its attention within rounding") 
           const test::FormatOutcome expected = run_format(*cpu, s), found = run_format(*gpu, s);
           CHECK(found.k == expected.k);
           CHECK(found.v == expected.v);
-          // Both err.
+          // The GPU's and the CPU's results both have errors.
           test::expect_close(
               found.attended,
               std::vector<double>(expected.attended.begin(), expected.attended.end()),

@@ -24,7 +24,7 @@ TEST_CASE("gpu linear_heads and copy_columns: equal the CPU's within rounding") 
       const Tensor weights = test::tensor_of(*gpu, values, shape);
       const Tensor cpu_weights = test::tensor_of(*cpu, values, shape);
       const auto expected = test::run_heads(*cpu, c, x, cpu_weights.view());
-      // Sums of in_dim products below 1 in another order.
+      // Sums of in_dim products below 1, in another order.
       const double allowed = 2.0 * static_cast<double>(c.in_dim * c.in_dim) * test::kUnitF32;
       test::expect_close(test::run_heads(*gpu, c, x, weights.view()),
                          std::vector<double>(expected.begin(), expected.end()),

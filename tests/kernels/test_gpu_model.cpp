@@ -1,4 +1,4 @@
-// Whole models on the GPU kernels: the text and the statistics that the CPU backend gives.
+// Whole models on the GPU kernels, against the CPU backend's text and statistics.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -34,7 +34,7 @@ std::vector<int32_t> ids_below(int32_t vocab_size, int count) {
   return ids;
 }
 
-// Text the model is sure of: 16-bit activations may well turn a near tie.
+// Checks text of which the model is sure: 16-bit activations may flip a near tie.
 void check_greedy(const std::filesystem::path& folder, int count,
                   const test::RunSettings& settings) {
   const Checkpoint checkpoint = Checkpoint::open(folder);
@@ -53,7 +53,7 @@ void check_greedy(const std::filesystem::path& folder, int count,
   }
 }
 
-// A plain model, one whose heads of Q and K are normalised, and one with all norms elsewhere.
+// A plain model, one with normalised heads of Q and K, and one with norms in all other places.
 std::vector<test::TinyConfig> tiny_models() {
   test::TinyConfig qwen3 = test::tiny_config();
   qwen3.architecture = "Qwen3ForCausalLM";
@@ -87,8 +87,8 @@ void check_close(const std::vector<LayerMagnitudes>& actual,
     for (size_t head = 0; head < actual[layer].k.size(); ++head) {
       CAPTURE(layer);
       CAPTURE(head);
-      // Two layers of sums of at most 48 products in another order, each within 2^-24 of values
-      // near 1.
+      // The error of two layers: sums of at most 48 products in another order, each within 2^-24 of
+      // values near 1.
       constexpr double kTolerance = 2 * 48 * 0x1p-24 * 4;
       CHECK(std::abs(actual[layer].k[head].amax - expected[layer].k[head].amax) <=
             kTolerance * double{expected[layer].k[head].amax});
@@ -103,7 +103,7 @@ void check_close(const std::vector<LayerMagnitudes>& actual,
 
 TEST_CASE("gpu model: gives the CPU's greedy text on the demo model") {
   const std::filesystem::path demo = test::source_dir() / "datasets" / "demo";
-  // The prompt, a step that is run, one that is recorded and one that is repeated.
+  // The prompt, a step that is run, one that is recorded, and one that is replayed.
   check_greedy(demo, 4, {.cache_dtype = DType::f8_e4m3});
 }
 
@@ -123,7 +123,7 @@ TEST_CASE("gpu model: gives the CPU's logits but for the rounding of activations
     for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
       CAPTURE(std::string(dtype_name(dtype)));
       shape.dtype = dtype;
-      shape.head_dim = 64;  // which the fast kernels are for
+      shape.head_dim = 64;  // the size of the fast kernels
       const test::TempDir dir;
       test::write_tiny_checkpoint(dir / "model", shape);
       const Checkpoint checkpoint = Checkpoint::open(dir / "model");
@@ -136,8 +136,8 @@ TEST_CASE("gpu model: gives the CPU's logits but for the rounding of activations
       for (const test::NamedBackend& named : test::gpu_backends()) {
         CAPTURE(named.name);
         const auto backend = named.make();
-        // Two layers of some ten roundings each; and what rounds to the neighbouring fp8 code, one
-        // in a hundred values, by 2^-4 of itself.
+        // Two layers of some ten roundings each. In addition, one value in a hundred rounds to the
+        // neighbouring fp8 code, 2^-4 of its value away.
         const double allowed = 20 * test::unit_of(dtype) + (dtype == DType::f32 ? 0x1p-18 : 0.01);
         const auto actual = test::run_model(checkpoint, config, *backend, ids, settings);
         CHECK(relative_error(actual, expected) < allowed);
@@ -150,8 +150,8 @@ TEST_CASE("gpu model: gives the CPU's logits but for the rounding of activations
 TEST_CASE("gpu model: gives the CPU's logits whatever layers are made of") {
   for (const test::BlockVariant& variant : test::block_variants()) {
     CAPTURE(variant.name);
-    // A knob alone changes nothing between f32 and bf16, whose every op test_gpu_ops.cpp has; f32
-    // shows the smaller mistakes. Families go through the kernels for 16 bits too.
+    // Single knobs behave alike in f32 and bf16, and test_gpu_ops.cpp tests their ops in bf16. f32
+    // shows the smaller mistakes. Families also run through the 16-bit kernels.
     std::vector<DType> dtypes = {DType::f32};
     if (variant.name.starts_with("as ")) dtypes.push_back(DType::bf16);
     for (const DType dtype : dtypes) {
@@ -165,9 +165,9 @@ TEST_CASE("gpu model: gives the CPU's logits whatever layers are made of") {
       for (const test::NamedBackend& named : test::gpu_backends()) {
         CAPTURE(named.name);
         const auto backend = named.make();
-        // Two layers of some twenty roundings each, a norm or an activation more than Llama's,
-        // which add up by chance. Of f32 those within sums count as well: half are sums of up
-        // to 48.
+        // Two layers of some twenty roundings each, which add up by chance; they have one more norm
+        // or activation than Llama. In f32, roundings within sums count as well: half of them are
+        // sums of up to 48.
         const double roundings = dtype == DType::f32 ? 20 * 48 : 40;
         const double allowed = std::sqrt(roundings) * test::unit_of(dtype);
         const auto actual =
@@ -179,7 +179,7 @@ TEST_CASE("gpu model: gives the CPU's logits whatever layers are made of") {
   }
 }
 
-// Heads of 6 elements: parts of the fused bias that begin at no vector.
+// Heads of 6 elements: parts of the fused bias begin off vector boundaries.
 TEST_CASE("gpu model: tensors of several roles give the bits of tensors of their own") {
   const std::vector<int32_t> ids = ids_below(64, 10);
   for (const int64_t head_dim : {6, 64}) {
@@ -218,15 +218,15 @@ TEST_CASE("gpu model: reaches the CPU's magnitudes on an f32 model") {
 
 namespace {
 
-// Takes seconds where a device takes milliseconds.
+// Whether the backend takes seconds where a device takes milliseconds.
 bool is_simulated(const test::NamedBackend& named) {
   return std::string_view(named.name).starts_with("sim");
 }
 
 }  // namespace
 
-// In one pass, and as a prompt with decode steps after it. Of the simulators each golden is on one,
-// in one of the two ways: neighbours by name, which are of one family, take turns.
+// Runs each golden in one pass, and as a prompt with decode steps. On simulators, each golden runs
+// on one backend in one of the two ways. Neighbours by name, which are of one family, take turns.
 TEST_CASE("gpu model: logits of every family are transformers'") {
   const std::vector<test::NamedBackend> backends = test::gpu_backends();
   size_t turn = 0;
@@ -251,9 +251,9 @@ TEST_CASE("gpu model: logits of every family are transformers'") {
   }
 }
 
-// Of each golden on one of the backends, in turn; on the simulators of one in three.
+// Runs each golden on one backend, in turn; on simulators only every third golden.
 TEST_CASE("gpu model: amax and greedy text of every family are transformers'") {
-  // A prompt, a step that is run, one that is recorded and one that is repeated.
+  // The prompt, a step that is run, one that is recorded, and one that is replayed.
   constexpr int kSimulated = 4;
   const std::vector<test::NamedBackend> backends = test::gpu_backends();
   if (backends.empty()) return;

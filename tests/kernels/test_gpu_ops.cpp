@@ -1,6 +1,6 @@
 // Every op but attention, on every GPU backend that runs here, at sizes that are not multiples of
-// anything: against double precision where rounding differs, against the CPU backend's bits where
-// it may not.
+// anything. Results are compared with double precision where rounding differs, and with the CPU
+// backend's bits where they must be equal.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -82,7 +82,8 @@ TEST_CASE("gpu arrange: every element comes from where the steps lead") {
 
 TEST_CASE("gpu norm: equals double precision within rounding, in place too") {
   on_every_backend_and_type([](Backend& backend, DType dtype) {
-    // More rows than a block has warps; dimensions on both sides of where rows get a block each.
+    // More rows than a block has warps. Dimensions lie on both sides of the switch to one block per
+    // row.
     constexpr int64_t kRows = 11;
     for (const NormKind kind : {NormKind::rms, NormKind::layer}) {
       for (const int64_t dim : {1, 7, 33, 64, 100, 128, 136, 256, 264, 2056}) {
@@ -90,7 +91,7 @@ TEST_CASE("gpu norm: equals double precision within rounding, in place too") {
         CAPTURE(dim);
         const bool layer = kind == NormKind::layer;
         const std::vector<float> x = random_values(2, kRows * dim, dtype);
-        const int64_t kinds = dim == 128 ? 3 : 1;  // of rows, with weights of their own
+        const int64_t kinds = dim == 128 ? 3 : 1;  // kinds of rows, each with weights of its own
         const std::vector<float> weight = random_values(3, kinds * dim, dtype);
         const std::vector<float> bias = random_values(8, dim, dtype);
         const Tensor in = put(backend, x, dtype, {kRows, dim});
@@ -115,7 +116,7 @@ TEST_CASE("gpu norm: equals double precision within rounding, in place too") {
             const double by = factor * (own + double{norm.weight_offset});
             expected.push_back((from[i] - mean) * by + (norm.bias ? bias[i] : 0));
             // Partial sums of dim / 256 squares, the tree over a block, then a handful. The mean is
-            // off by as many roundings of values within 1; with one element it is all there is.
+            // off by as many roundings of values within 1; with one element it is the whole error.
             const double roundings = static_cast<double>(dim) / 256 + 32;
             const double size = std::abs(expected.back()) + (layer ? std::abs(by) + 1 : 0);
             tolerance.push_back(allowed(size, expected.back(), roundings, dtype));
@@ -175,10 +176,10 @@ TEST_CASE("gpu add and scale: equal double precision within rounding") {
         std::vector<double> expected, tolerance;
         for (size_t i = 0; i < x.size(); ++i) {
           expected.push_back(of(double{x[i]}, double{y[i]}));
-          // In f32 a sum takes two roundings of values within 1.4, a product by 7 one. tanh is
-          // within two units in the last place, 4 roundings; its argument is two off, and x
-          // tanh'(x) < 0.45: times 2 that makes 8 |tanh| + 1.8 roundings of 1, and allowed are 8.5
-          // + 2 |tanh|.
+          // Roundings in f32: a sum takes two of values within 1.4, a product by 7 takes one. tanh
+          // is within two units in the last place, which is 4 roundings. Its argument is off by
+          // two, and x tanh'(x) < 0.45. Times 2 that makes 8 |tanh| + 1.8 roundings of 1; 8.5 + 2
+          // |tanh| are allowed.
           tolerance.push_back(allowed(2.0, expected.back(), 4, dtype));
         }
         test::expect_close(get(backend, actual.view()), expected, tolerance);
@@ -198,7 +199,7 @@ TEST_CASE("gpu linear: equals double precision for few rows, many rows and odd s
     check_linear(backend, dtype, {33, 136, {129, 5}});
     check_linear(backend, dtype, {130, 72, {131}});
     check_linear(backend, dtype, {1, 1, {1}});
-    check_linear(backend, dtype, {7, 19, {65, 2}});  // rows that are not whole vectors
+    check_linear(backend, dtype, {7, 19, {65, 2}});  // rows are not whole vectors
     check_linear(backend, dtype, {2, 33, {5}});
   });
 }
@@ -217,8 +218,8 @@ TEST_CASE("gpu linear: adds a bias, adds to what is there, and gives f32 when as
 
 TEST_CASE("gpu linear: a row has the same bits whatever rows are beside it") {
   on_every_backend([](Backend& backend) {
-    // A vendor's library takes the second: an algorithm that it chose for one number of rows has to
-    // do for others. Only sums of many products are worth splitting, were it to do that.
+    // A vendor's library takes the second product. An algorithm that it chose for one number of
+    // rows must also serve others. It would split only sums of many products, if it did so.
     const auto check = [&](int64_t depth, int64_t width, DType out_type) {
       CAPTURE(width);
       const std::vector<float> x = random_values(6, 200 * depth, DType::f16);
@@ -255,7 +256,7 @@ struct RopeCase {
   int64_t n_heads;
   int64_t n_kv_heads;
   int64_t page_size;
-  DType activations;  // the CPU's are f32
+  DType activations;  // f32 on the CPU
   int64_t rotary_dim;
   RopePairs pairs = RopePairs::halves;
 };
@@ -398,11 +399,11 @@ TEST_CASE("gpu backend: gives the same bits in any order of threads, warps and b
 }
 
 TEST_CASE("gpu memory: holds what the host had when it was copied, whatever the host does next") {
-  for (const uint64_t seed : {0, 1, 2}) {  // the simulator's 1 runs everything as late as it may
+  for (const uint64_t seed : {0, 1, 2}) {  // 1: the simulator runs everything as late as allowed
     CAPTURE(seed);
     test::set_interleaving(seed);
     on_every_backend([&](Backend& backend) {
-      // More than is on its way at a time, and pieces that do not end where slots do.
+      // More than is in flight at a time, in pieces that do not end at slots.
       std::vector<std::byte> expected(size_t{9} << 20), host;
       Rng rng(seed + 1);
       for (std::byte& each : expected) each = static_cast<std::byte>(rng.next());

@@ -35,7 +35,7 @@ std::vector<int32_t> ids_of(Backend& backend, const TensorView& view) {
   return ids;
 }
 
-// Logits of a row each, many of them equal, with what an unlucky model gives here and there.
+// Rows of logits, many of them equal, with -infinity, -0 and a subnormal number here and there.
 std::vector<float> awkward_logits(int64_t rows, int64_t width, Rng& rng) {
   std::vector<float> logits;
   for (int64_t i = 0; i < rows * width; ++i) {
@@ -80,7 +80,7 @@ std::vector<int32_t> draw(Backend& backend, const std::vector<float>& logits,
 
 TEST_CASE("gpu sample: draws the ids that the CPU draws, whatever the logits and options") {
   const auto cpu = make_cpu_backend(1);
-  // A row is a block's, which goes through it in the same steps however long it is.
+  // A block takes a row, in the same steps for any length.
   for (const int64_t width : {1, 7, 255, 256, 257, 800}) {
     CAPTURE(width);
     Rng rng(static_cast<uint64_t>(width));
@@ -154,7 +154,7 @@ TEST_CASE("gpu generate: a sequence's bits depend on no neighbour, no chunk and 
   const test::TempDir dir;
   test::TinyConfig shape = test::tiny_config();
   shape.dtype = DType::bf16;
-  shape.head_dim = 64;  // which the fast kernels are for
+  shape.head_dim = 64;  // the size of the fast kernels
   shape.max_seq_len = 256;
   test::write_tiny_checkpoint(dir / "model", shape);
   const Checkpoint checkpoint = Checkpoint::open(dir / "model");
@@ -191,8 +191,8 @@ TEST_CASE("gpu generate: recorded steps, padded and repeated, draw what steps th
   test::write_tiny_checkpoint(dir / "model", test::tiny_config());
   const Checkpoint checkpoint = Checkpoint::open(dir / "model");
   const ModelConfig config = read_model_config(checkpoint);
-  // Five sequences, then fewer and fewer: steps of 8, 4, 2 and 1 rows, with lengths that cross a
-  // page, and later ones that take over pages and places.
+  // Five sequences, then fewer and fewer: steps of 8, 4, 2 and 1 rows. Lengths cross a page, and
+  // later sequences take over pages and places.
   std::vector<Request> requests;
   for (int i = 0; i < 8; ++i) {
     requests.push_back(
@@ -230,7 +230,8 @@ TEST_CASE("gpu generate: several prompts get the CPU's greedy text from every ki
       CHECK(run(checkpoint, config, *backend, cache, requests) == expected);
     }
   };
-  // A step of prompts and one that reads what they stored; the small model takes more of these.
+  // A step of prompts, and one that reads what the first stored; the small model takes more such
+  // steps.
   check(test::source_dir() / "datasets" / "demo", 2, {"A cow", "The"},
         {DType::f32, DType::f16, DType::bf16, DType::f8_e4m3});
   const auto stories = test::shared_data("models/stories260K-hf-f32");

@@ -1,5 +1,5 @@
-// What models with several residual streams do to rows, on every GPU backend that runs here,
-// against the CPU.
+// Ops of models with several residual streams, on every GPU backend that runs here, against the
+// CPU.
 #include <cmath>
 #include <string>
 #include <vector>
@@ -20,11 +20,11 @@ using test::kComputeTypes;
 using test::put;
 using test::random_values;
 
-// More than a block has threads, and not a multiple of anything.
+// More columns than a block has threads, and not a multiple of anything.
 constexpr int64_t kRows = 3, kDim = 301;
 
-// What `work` makes of rows x of each backend and type is within `roundings` of f32 of what the CPU
-// makes of the same values in f32, and one of the type.
+// Compares `work` on rows x of each backend and type with the CPU's, on the same values in f32.
+// Allows `roundings` of f32, and one of the type.
 template <typename Work>
 void check_like_cpu(int64_t width, double roundings, const Work& work) {
   for (const DType dtype : kComputeTypes) {
@@ -72,7 +72,7 @@ TEST_CASE("gpu mix_streams: as on the CPU, in place too") {
 }
 
 TEST_CASE("gpu match_rms: as on the CPU") {
-  // Two sums of 301 squares, by 256 threads: a chain of two, 8 levels of lanes and warps.
+  // Two sums of 301 squares by 256 threads: chains of two, then 8 levels of lanes and warps.
   check_like_cpu(kDim, 24, [](Backend& backend, const TensorView& x, DType dtype) {
     const std::vector<float> like = random_values(5, kRows * kDim, dtype);
     backend.match_rms(x, put(backend, like, x.dtype, {kRows, kDim}).view());

@@ -1,4 +1,4 @@
-// How many kernels a layer is: what a GPU waits for between them is most of a small step's time.
+// Counts the kernels of a layer: waits between kernels take most of a small step's time on a GPU.
 #include <cstdint>
 #include <functional>
 #include <numeric>
@@ -23,7 +23,7 @@ size_t launches_of(const std::function<void()>& work) {
   return sim::end_recording().size();
 }
 
-// Of the model's first layer, in a step of one sequence with `rows` tokens.
+// Kernels of the model's first layer, in a step of one sequence with `rows` tokens.
 size_t launches_of_layer(Backend& backend, const test::BlockModel& model, int64_t rows) {
   const ModelConfig& config = model.config;
   KvCache cache(backend, config, {config.dtype, 1}, nullptr);
@@ -41,7 +41,7 @@ size_t launches_of_layer(Backend& backend, const test::BlockModel& model, int64_
     forward.layer(0, weights, x.view(), step.batch(), cache.layer(0), std::nullopt,
                   LayerPart::whole);
   };
-  layer();  // gets the memory that ops keep
+  layer();  // allocates the memory that ops keep
   return launches_of(layer);
 }
 
@@ -57,8 +57,8 @@ void check_launches(const test::BlockVariant& variant, size_t of_one_row, size_t
 }  // namespace
 
 TEST_CASE("launches: a layer of Llama is 5 kernels for a row that decodes, 9 for a prompt") {
-  // project_append, attention, linear, hidden, linear; and norm, linear, rope_append,
-  // attention, linear, norm, linear, activate, linear.
+  // 5: project_append, attention, linear, hidden, linear. 9: norm, linear, rope_append, attention,
+  // linear, norm, linear, activate, linear.
   check_launches({"Llama", [](test::TinyConfig&) {}}, 5, 9);
 }
 
@@ -68,10 +68,10 @@ TEST_CASE("launches: what a layer has more costs no more than that") {
   check_launches({"gelu", [](test::TinyConfig& c) { c.block.activation = Activation::gelu_tanh; }},
                  5, 9);
   check_launches({"parallel", [](test::TinyConfig& c) { c.block.parallel = true; }}, 5, 9);
-  // Two norms and two sums.
+  // Plus two norms and two sums.
   check_launches(
       {"norms around", [](test::TinyConfig& c) { c.block.norm_place = NormPlace::around; }}, 9, 13);
-  // Two sums.
+  // Plus two sums.
   check_launches({"residual", [](test::TinyConfig& c) { c.block.residual_multiplier = 0.5; }}, 7,
                  11);
 }

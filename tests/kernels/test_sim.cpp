@@ -1,4 +1,4 @@
-// The simulator has to catch what hardware leaves undefined. Each kernel here has one bug, or none.
+// The simulator must catch what hardware leaves undefined. Each kernel here has one bug, or none.
 #include <cstdint>
 #include <cstdlib>
 #include <sys/wait.h>
@@ -21,7 +21,7 @@ struct InOrder {
   ~InOrder() { sim::set_order(0); }
 };
 
-// Each thread puts its number into shared memory and takes that of its mirror image.
+// Each thread writes its number to shared memory, and reads that of its mirror image.
 template <bool kBarrier>
 void mirror_kernel(float* out) {
   Shared shared;
@@ -117,7 +117,7 @@ std::string fault_of(const char* name, Kernel kernel, size_t shared_bytes, Argum
       ErrorKind::device);
 }
 
-// Sanitizers end the program, so another one has to make the mistake.
+// Sanitizers end the program, so the mistake is made in another process.
 template <typename Work>
 int exit_code_of(Work work) {
   const pid_t child = fork();

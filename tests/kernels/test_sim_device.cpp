@@ -1,4 +1,4 @@
-// What the simulated device refuses as a real one would.
+// Calls that the simulated device refuses, as a real one would.
 #include <cstdint>
 #include <span>
 #include <vector>
