@@ -12,7 +12,7 @@
 namespace fp8kv {
 namespace {
 
-// A batch of sequences over one paged cache, and what the cache holds in double.
+// A batch of sequences over one paged cache, with the cache's values in double.
 struct Setup {
   int64_t n_heads = 4;
   int64_t n_kv_heads = 2;
@@ -22,14 +22,15 @@ struct Setup {
   int64_t window = 0;
   int64_t chunk = 0;
   float cap = 0;
-  bool bias = false;   // of scores, up to 5
+  bool bias = false;   // added to scores, up to 5
   bool sinks = false;  // from far below the scores to above all of them
   DType sink_dtype = DType::f32;
   bool exact_scales = false;             // powers of two
   std::optional<DType> rounded_to = {};  // values are first rounded as this fp8 type would
-  DType model = DType::f16;              // what Q, K and V were rounded to
-  int power = 0;                         // Q is 2^power as large, and the scale of scores less
-  // Per sequence: tokens in the cache, and how many of them are rows of this step (the last ones).
+  DType model = DType::f16;              // dtype that Q, K and V were rounded to
+  int power = 0;                         // multiplies Q by 2^power; the scale of scores undoes it
+  // For each sequence: its tokens in the cache, and how many of the last ones are rows of this
+  // step.
   std::vector<std::pair<int64_t, int64_t>> sequences = {{20, 20}};
 };
 
@@ -71,7 +72,7 @@ class Scene {
       n_rows_ += rows;
     }
     const auto n_sequences = static_cast<int64_t>(setup.sequences.size());
-    // Pages are handed out backwards and mixed, with one of NaN that nobody may read.
+    // Pages are handed out backwards and mixed. One page is NaN, and nobody may read it.
     n_pages_ = max_pages * n_sequences + 1;
     fill_cache(rng, max_pages);
     for (int64_t i = 0; i < setup.n_heads * kBiased; ++i) {
@@ -87,7 +88,7 @@ class Scene {
         positions.push_back(static_cast<int32_t>(t));
         slots.push_back(0);
         row_sequence_.push_back(s);
-        // Queries of a position are the same whichever rows are in the step.
+        // A position has the same query whichever rows are in the step.
         Rng row_rng(seed * 1000003 + static_cast<uint64_t>(s * 65536 + t));
         auto row = test::random_floats(row_rng, setup.n_heads * setup.head_dim);
         for (float& x : row) x = std::ldexp(of_model(x), setup.power);
@@ -133,7 +134,7 @@ class Scene {
     return test::floats_of(backend, out.view());
   }
 
-  // In double, straight from the definition; the same for every instruction set.
+  // The definition, computed in double; the same for every instruction set.
   struct Definition {
     std::vector<double> expected, allowed;
   };
@@ -226,7 +227,7 @@ class Scene {
                                               test::kUnitF32 * magnitudes * double{scale()});
     }
     if (setup_.bias) score_error += test::kUnitF32 * 5;
-    // tanh carries that on, with a few roundings of its own.
+    // tanh passes that error on, and adds a few roundings of its own.
     score_error += 8 * test::kUnitF32 * double{setup_.cap};
     const double sink = setup_.sinks ? double{sinks_[static_cast<size_t>(head)]} : -INFINITY;
     max = std::max(max, sink);
@@ -240,7 +241,7 @@ class Scene {
         value += term;
         magnitudes += std::abs(term);
       }
-      // An error e of the scores changes every weight by a factor within exp(2e), the rest is exp
+      // An error e of the scores changes every weight by a factor within exp(2e). The rest is exp
       // (2 units each) and the sums: of weights in 16 lanes, of values in blocks of 256 tokens.
       const double roundings = 8 + 256 + 2.0 * static_cast<double>(end - begin) / 256.0;
       expected.push_back(value);
@@ -288,7 +289,7 @@ TEST_CASE("attention: equals the definition in double for every type of cache") 
   }
 }
 
-// A power of two moves no bit of a score, so that none may be lost at either end of a range.
+// A power of two changes no bit of a score, so no bit may be lost at either end of a range.
 TEST_CASE("attention: has the same bits with larger and smaller queries") {
   for (const CpuIsa isa : test::available_isas()) {
     for (const DType dtype : kCacheTypes) {
@@ -416,7 +417,7 @@ TEST_CASE("attention: has the same bits for any size of page") {
     const auto backend = make_cpu_backend(2, isa);
     Setup setup{.page_size = 16, .dtype = DType::bf16, .sequences = {{300, 300}, {70, 1}}};
     const std::vector<float> paged = Scene(*backend, setup, 14).run(*backend);
-    setup.page_size = 300;  // each sequence in one piece
+    setup.page_size = 300;  // each sequence fits one page
     CHECK(Scene(*backend, setup, 14).run(*backend) == paged);
   }
 }
@@ -437,7 +438,7 @@ TEST_CASE("attention: an fp8 cache has the bits of an f32 cache of its values, s
 }
 
 TEST_CASE("attention: a query that matches one key gives that token's value") {
-  // Keys are one-hot, queries pick one of them far above the rest; the answer is plain.
+  // Keys are one-hot, and each query picks one far above the rest, so the answer is obvious.
   constexpr int64_t kTokens = 8;
   std::vector<float> k(kTokens * kTokens), v(kTokens * kTokens), q(kTokens * kTokens);
   for (int64_t t = 0; t < kTokens; ++t) {

@@ -39,7 +39,7 @@ TEST_CASE("cpu_isa: a row for each set in rising order, and the best one is here
 #endif
 }
 
-// The answer decides which bits products have, so that it must be the same in every run.
+// The answer decides the bits of products, so it must be the same in every run.
 TEST_CASE("cpu_isa: however often they are timed, products of bf16 are faster, or never") {
 #if defined(__x86_64__)
   if (!has_cpu_isa(CpuIsa::avx512_bf16)) return;
@@ -141,7 +141,7 @@ TEST_CASE("norm: equals the definition in double, also in place") {
         Rng rng(32);
         const std::vector<float> x = test::random_floats(rng, 45 * dim);
         const bool layer = kind == NormKind::layer;
-        const int64_t kinds = dim == 7 ? 3 : 1;  // of rows, with weights of their own
+        const int64_t kinds = dim == 7 ? 3 : 1;  // kinds of rows, each with weights of its own
         const test::Elements weight(test::random_floats(rng, kinds * dim), DType::bf16,
                                     Shape{kinds, dim}, 1);
         const test::Elements bias(test::random_floats(rng, dim), DType::f16, Shape{dim}, 1);
@@ -157,8 +157,8 @@ TEST_CASE("norm: equals the definition in double, also in place") {
             const double by = weight[row % kinds * dim + i] + double{offset};
             const double weighed = (from[i] - mean) * factor * by;
             expected.push_back(weighed + (layer ? bias[i] : 0));
-            // The factor, the weight and two products round once each; of `layer` the mean, which
-            // is within 2 here, the difference and the sum too.
+            // The factor, the weight and two products round once each. For `layer`, so do the mean
+            // (within 2 here), the difference and the sum.
             const double of_layer = 2 * factor * std::abs(by) + std::abs(expected.back());
             allowed.push_back(test::kUnitF32 *
                               (4.01 * std::abs(weighed) + (layer ? 2 * of_layer : 0)));
@@ -189,7 +189,7 @@ TEST_CASE(
       constexpr int64_t kRows = 33, kDim = 1111;
       std::vector<float> x = test::random_floats(rng, kRows * kDim);
       for (float& value : x) value *= 80;
-      for (int i = 0; i < 500; ++i) x[i] /= 60;  // where none is all of x, or nothing
+      for (int i = 0; i < 500; ++i) x[i] /= 60;  // where activation(x) is neither x nor 0
       x[0] = 0;
       x[1] = 1e-30f;
       x[2] = -85;
@@ -227,9 +227,9 @@ TEST_CASE("add and scale: equal double precision") {
       sums.push_back(x[i] + double{0.3f} * y[i]);
       scaled.push_back(7.0 * x[i]);
       capped.push_back(2.0 * std::tanh(7.0 * x[i] / 2.0));
-      // A product and a sum; a product; two roundings of tanh's argument, which change it by no
-      // more than that part of it, and 4 units in the last place, of two roundings each. A per cent
-      // for what comes after the first order.
+      // The sum has a product and an addition, the scaling a product. For tanh, two roundings of
+      // its argument change it by at most that part of it. 4 units in the last place are two
+      // roundings each. A per cent covers higher orders.
       sum_allowed.push_back(1.01 * test::kUnitF32 *
                             (std::abs(double{0.3f} * y[i]) + std::abs(sums.back())));
       scaled_allowed.push_back(test::kUnitF32 * std::abs(scaled.back()));

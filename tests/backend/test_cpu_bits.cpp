@@ -1,4 +1,4 @@
-// Which instruction sets give the same bits, as docs/performance.md says.
+// Checks which instruction sets give the same bits: see docs/performance.md.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -50,7 +50,7 @@ std::vector<float> by_tiles(const CpuKernels& kernels, const Product& p) {
   std::vector<float> c(size_t{Product::kRows} * kernels.strip);
   kernels.tiles[Product::kRows - 1](p.x.data(), panel, Product::kDepth, c.data(), kernels.strip,
                                     false);
-  std::vector<float> columns;  // as many as the narrowest strip of these sets has
+  std::vector<float> columns;  // 16 of them: the narrowest strip of these sets
   for (int r = 0; r < Product::kRows; ++r) {
     columns.insert(columns.end(), c.begin() + r * kernels.strip,
                    c.begin() + r * kernels.strip + 16);
@@ -109,7 +109,7 @@ std::vector<const CpuKernels*> those_here(std::initializer_list<CpuIsa> isas) {
 
 }  // namespace
 
-// No processor has all of these: each is held to what AVX2 gave.
+// No processor has all of these sets: each is compared with the recorded bits of AVX2.
 TEST_CASE("cpu bits: tiles of AVX2, AVX-512 and NEON give the same") {
   for (const CpuKernels* kernels : those_here(
            {CpuIsa::avx2, CpuIsa::avx512, CpuIsa::avx512_bf16, CpuIsa::neon, CpuIsa::neon_bf16})) {
@@ -141,7 +141,7 @@ TEST_CASE(
 
 namespace {
 
-// x as an f32; where it is none, that of its two neighbours whose last bit is 1.
+// x as an f32; if x is not an f32, its neighbour whose last bit is 1.
 float rounded_to_odd(double x) {
   auto nearest = static_cast<float>(x);
   if (double{nearest} == x) return nearest;
@@ -149,7 +149,7 @@ float rounded_to_odd(double x) {
   return float_from_bits(float_bits(nearest) | 1u);
 }
 
-// BFDOT. Products of numbers as large as these, and sums of two, are exact in double precision.
+// BFDOT. Products of numbers this large, and sums of two, are exact in double precision.
 float add_pair(float sum, const float* a, const float* b) {
   const float pair = rounded_to_odd(double{a[0]} * b[0] + double{a[1]} * b[1]);
   return rounded_to_odd(double{sum} + pair);
@@ -176,7 +176,7 @@ TEST_CASE("cpu bits: NEON BF16 adds pairs in ascending order, rounded to odd") {
       const int steps = (depth + 1) / 2;
       std::vector<float> x = test::random_floats(rng, int64_t{rows} * 2 * kTileStride);
       std::vector<float> w = test::random_floats(rng, int64_t{kernels.strip} * 2 * kTileStride);
-      // Pairs, and what is left of them; after these a NaN, which must not be met.
+      // Pairs, with zeros for a missing half; behind them is NaN, which must not be read.
       std::vector<float> a(size_t(rows) * kTileStride, std::nanf(""));
       std::vector<uint16_t> codes(w.size());
       for (size_t i = 0; i < w.size(); ++i) codes[i] = bf16_from_float(w[i]);

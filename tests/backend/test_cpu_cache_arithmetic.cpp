@@ -1,5 +1,4 @@
-// Caches as the kernels of other runtimes compute with them: attention in FP8, and rounding towards
-// zero.
+// Cache arithmetic of other runtimes' kernels: attention in FP8, and rounding towards zero.
 #include <algorithm>
 #include <cmath>
 #include <string>
@@ -17,7 +16,7 @@ namespace {
 
 using test::FormatScene;
 
-// All finite numbers of E4M3FN that are not negative, rising.
+// All finite non-negative numbers of E4M3FN, in rising order.
 std::vector<double> e4m3_numbers() {
   std::vector<double> numbers;
   for (int code = 0; code < 0x7F; ++code) {
@@ -26,7 +25,8 @@ std::vector<double> e4m3_numbers() {
   return numbers;
 }
 
-// The number of E4M3 nearest to x. `clear`: no neighbour is within a thousandth of as near.
+// The E4M3 number nearest to x. Sets `clear` to false if x is almost halfway between two numbers,
+// within a thousandth of their distance.
 double nearest(double x, bool& clear) {
   static const std::vector<double> kNumbers = e4m3_numbers();
   const double magnitude = std::abs(x);
@@ -38,8 +38,8 @@ double nearest(double x, bool& clear) {
   return std::copysign(magnitude < middle ? low : high, x);
 }
 
-// Attention in double over a cache of E4M3, with Q and the weights rounded; NaN in rows where a
-// number lies between two codes, so that f32 may round it to either.
+// Attention in double over a cache of E4M3, with Q and the weights rounded. Gives NaN for rows with
+// a number halfway between two codes, which f32 may round to either.
 std::vector<double> fp8_attention(const FormatScene& s) {
   const auto rounded = [&](std::vector<float> all) {
     for (float& x : all) x = s.round_to == DType::bf16 ? bf16_to_float(bf16_from_float(x)) : x;
@@ -134,7 +134,7 @@ TEST_CASE("cpu cache arithmetic: towards zero, no stored number is above what it
         const float x = k[static_cast<size_t>((token * s.n_kv_heads + head) * s.head_dim + d)];
         const double scaled = std::abs(double{x / s.kKScale});
         const uint8_t code = found.k[static_cast<size_t>(place * s.head_dim + d)];
-        // The largest number that is not above it.
+        // The largest E4M3 number that does not exceed it.
         const auto above = std::upper_bound(numbers.begin(), numbers.end(), scaled);
         REQUIRE(std::abs(double{fp8_decode<Fp8Format::e4m3fn>(code)}) == *(above - 1));
         REQUIRE(std::signbit(fp8_decode<Fp8Format::e4m3fn>(code)) == std::signbit(x));

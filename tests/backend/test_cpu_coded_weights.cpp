@@ -1,4 +1,4 @@
-// Products with weights that stay as they are stored, against those with decoded ones.
+// Products with weights in their stored form, against products with decoded ones.
 #include <cmath>
 #include <cstring>
 #include <string>
@@ -13,7 +13,7 @@
 namespace fp8kv {
 namespace {
 
-// x * weight^T of both, in bits.
+// x * weight^T as floats, to compare bit by bit.
 std::vector<float> product(Backend& backend, const std::vector<float>& x, int64_t rows,
                            const Projection& weight) {
   const Tensor in = test::tensor_of(backend, x, Shape{rows, weight.weight.shape[1]});
@@ -48,7 +48,8 @@ TEST_CASE("cpu coded weights: products have the bits of decoded ones, whatever t
         plain.weight = decoded.view();
         coded.weight = {nullptr, dtype, shape};
         coded.codes = codes;
-        // Few rows, which the codes are multiplied with; more, by dot products; and by tiles.
+        // Few rows, which are multiplied with the codes; more rows, by dot products; many, by
+        // tiles.
         for (const int64_t rows : {1, 2, 3, 4, 7, 16, 17, 40}) {
           CAPTURE(rows);
           Rng rng(static_cast<uint64_t>(rows));
@@ -61,8 +62,8 @@ TEST_CASE("cpu coded weights: products have the bits of decoded ones, whatever t
   }
 }
 
-// Every code, those of NaN in odd rows alone, with scales that leave subnormals, infinities and
-// what is between.
+// Every code, with NaN in odd rows only. Scales give subnormal numbers, infinities and numbers
+// between.
 TEST_CASE("cpu coded weights: products have the bits of decoded ones, whatever codes and scales") {
   constexpr int64_t kRows = 16, kColumns = 256;
   const std::vector<float> scales = {0x1p-140f,   0x1.8p-120f, 0x1.3p-91f, 0x1.7p-89f,
@@ -103,7 +104,7 @@ TEST_CASE("cpu coded weights: products have the bits of decoded ones, whatever c
           std::vector<float> a = product(*backend, x, rows, coded);
           const auto other = make_cpu_backend(2, test::isa_like_codes(isa, dtype, rows));
           std::vector<float> b = product(*other, x, rows, plain);
-          // Which NaN it is is not promised.
+          // Which NaN a product gives is not promised.
           for (std::vector<float>* each : {&a, &b}) {
             for (float& value : *each) value = std::isnan(value) ? -0.0f : value;
           }
@@ -122,7 +123,7 @@ TEST_CASE("cpu coded weights: forms as models have them are read in place") {
     CHECK(backend->in_place(quantised.on_host(), DType::bf16, WeightUse::linear, storage));
     CHECK_FALSE(backend->in_place(quantised.on_host(), DType::f32, WeightUse::linear, storage));
   }
-  // Groups in another order have to be decoded.
+  // Codes with groups in another order must be decoded.
   test::QuantisedCase moved = test::wide_quantised_cases()[9];
   REQUIRE(moved.matrix.codes_as == WeightCodes::words_down);
   std::vector<Tensor> storage;
@@ -158,7 +159,7 @@ TEST_CASE("cpu code kernels: tables have every code's number, rounded once") {
   for (const CpuIsa isa : test::available_isas()) {
     CAPTURE(cpu_isa_name(isa));
     const CodeKernels& kernels = *cpu_kernels(isa).codes;
-    // From those that leave subnormals to those that leave infinities.
+    // From scales that give subnormal numbers to scales that give infinities.
     for (int exponent = -140; exponent <= 125; exponent += 5) {
       const float scale = std::ldexp(1.2345678f, exponent);
       for (const float zero : {0.0f, 3.0f}) {

@@ -54,7 +54,7 @@ Chosen route(const std::vector<std::vector<float>>& logits, const Routing& routi
 
 using Ids = std::vector<int32_t>;
 
-// Experts with random weights, and rows that are sent to them.
+// Experts with random weights, and the rows sent to them.
 struct Scene {
   Scene(int64_t n_rows, int64_t count, int64_t dim_in, int64_t hidden_in, int64_t per_token,
         DType dtype_in, uint64_t seed = 3)
@@ -78,7 +78,7 @@ struct Scene {
     weights = test::random_floats(rng, n * k);
   }
 
-  // Rows [first, first + rows).
+  // Runs rows [first, first + rows).
   std::vector<float> run(Backend& backend, int64_t first, int64_t rows,
                          const std::optional<TensorView>& down_amax = {}) const {
     const auto part = [&](const auto& all, int64_t width) {
@@ -99,7 +99,7 @@ struct Scene {
     return test::floats_of(backend, out.view());
   }
 
-  // What down of expert `id` multiplies.
+  // Element h of the row that `down` of expert `id` multiplies.
   double hidden(int64_t row, int64_t id, int64_t h) const {
     const int64_t count = std::ssize(addresses) / 3;
     const auto product = [&](int64_t matrix) {
@@ -131,7 +131,7 @@ struct Scene {
     return hidden;
   }
 
-  // Every ninth column of the output.   [n, columns]
+  // The expected values of every ninth output column.   [n, columns]
   std::vector<double> expected() const {
     const int64_t count = std::ssize(addresses) / 3;
     std::vector<double> all;
@@ -177,7 +177,7 @@ struct Scene {
   Activation activation = Activation::silu;
   bool weigh_input = false;
   bool gated = true;
-  // REQUIRES that it has not run.
+  // Removes the gates. REQUIRES that the scene has not run yet.
   void leave_out_gates() {
     gated = false;
     activation = Activation::relu_squared;
@@ -209,7 +209,7 @@ struct Scene {
 
 namespace {
 
-// Each instruction set of this machine with each of these numbers of rows.
+// All pairs of an instruction set of this machine and one of these numbers of rows.
 std::vector<std::pair<CpuIsa, int64_t>> every(std::initializer_list<int64_t> rows) {
   std::vector<std::pair<CpuIsa, int64_t>> all;
   for (const CpuIsa isa : test::available_isas()) {
@@ -287,7 +287,7 @@ TEST_CASE("route: weights are normalised, and scaled after that") {
   const Chosen same =
       route({{1, 3, 2, 0}}, {.per_token = 2, .score = RouterScore::softmax_of_chosen});
   CHECK(same.weights[0] == doctest::Approx(1 / (1 + std::exp(-1.0))));
-  // With nothing but a sum of sigmoids that is 0, the epsilon keeps a number.
+  // The sum of these sigmoids is 0, so only the epsilon keeps the result a number.
   const Chosen none =
       route({{-200, -200}},
             {.per_token = 1, .score = RouterScore::sigmoid, .normalise = true, .epsilon = 1e-20});
@@ -310,7 +310,7 @@ TEST_CASE("route: an expert's factor multiplies its weight, and chooses nothing"
 }
 
 TEST_CASE("route: a group is worth its two best experts") {
-  // The best single expert is in the first group, the best pair in the second.
+  // The first group has the best single expert, the second the best pair.
   const Routing routing{
       .per_token = 2, .score = RouterScore::sigmoid, .groups = 2, .groups_kept = 1};
   CHECK(route({{3, -3, -3, 1, 1, -3}}, routing).ids == Ids{3, 4});
@@ -335,9 +335,9 @@ TEST_CASE("route: a row with NaN has NaN for weights, and no other row has") {
 
 namespace {
 
-// Three sums of 71 of products that are sums of 37, of values near 10; in bf16 the hidden value may
-// round to the other neighbour, by 2^-8 of some of these. By a matrix unit f16 loses parted_error
-// of the magnitudes of a sum, which are some 50 here, in each of two products after each other.
+// Three sums of 71 products that are sums of 37, with values near 10. In bf16, a hidden value may
+// round to the other neighbour, which is 2^-8 of some of these away. On a matrix unit, f16 loses
+// parted_error of a sum's magnitudes (some 50 here), in each of two consecutive products.
 double tolerance_of(CpuIsa isa, DType dtype) {
   const double parted = 100 * test::parted_error(isa, dtype);
   return dtype == DType::bf16 ? 0.6 : 2e-4 + parted;
@@ -397,7 +397,7 @@ TEST_CASE("experts: a row has the same bits whatever is beside it and however ma
   for (const CpuIsa isa : test::available_isas()) {
     CAPTURE(std::string(cpu_isa_name(isa)));
     for (const DType dtype : {DType::f32, DType::bf16}) {
-      // Enough rows for several waves and for experts that are cut.
+      // Enough rows for several waves, and for experts that two waves share.
       Scene scene(1700, 4, 40, 35, 3, dtype);
       scene.add_biases();
       scene.swiglu.emplace();

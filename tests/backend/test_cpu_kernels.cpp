@@ -27,7 +27,7 @@ std::vector<std::byte> all_codes(DType dtype) {
   return codes;
 }
 
-// The same number, or both NaN.
+// Whether both have the same bits, or both are NaN.
 bool same(float a, float b) {
   return float_bits(a) == float_bits(b) || (std::isnan(a) && std::isnan(b));
 }
@@ -62,7 +62,7 @@ TEST_CASE("kernels: a panel is the transpose of its rows, for every code and dep
       const auto n_codes = static_cast<int64_t>(codes.size()) / size;
       for (const int depth : {1, 15, 16, 31, 32, 63, 64, 65, 128, 200}) {
         const std::byte* rows[kMaxStrip];
-        // Rows begin at different codes, so that all are met.
+        // Rows begin at different codes, so that every code is used.
         for (int j = 0; j < kernels.strip; ++j) {
           rows[j] = codes.data() + (n_codes - depth) * j / kernels.strip * size;
         }
@@ -83,7 +83,7 @@ TEST_CASE("kernels: a panel is the transpose of its rows, for every code and dep
 }
 
 TEST_CASE("kernels: floats around every boundary are stored as in plain C++") {
-  // All sign, exponent and upper mantissa bits, with low bits that decide ties.
+  // All signs, exponents and upper mantissa bits, with low bits that decide ties.
   std::vector<float> values;
   for (uint32_t high = 0; high < 0x10000; ++high) {
     for (const uint32_t low : {0x0000u, 0x0001u, 0x7FFFu, 0x8000u, 0x8001u, 0xFFFFu}) {
@@ -134,8 +134,8 @@ TEST_CASE("kernels: the largest magnitude and the quotients are those of plain l
   }
 }
 
-// Every bin's first and last magnitude, those below and above all bins, infinity and NaN, with both
-// signs.
+// The first and last magnitude of every bin, magnitudes below and above all bins, infinity and NaN;
+// each with both signs.
 TEST_CASE("kernels: bins of magnitudes are those of each alone") {
   std::vector<float> values;
   for (int bin = 0; bin < kMagnitudeBins; ++bin) {
@@ -170,7 +170,7 @@ TEST_CASE("kernels: bins of magnitudes are those of each alone") {
   }
 }
 
-// Codes of all kinds, NaN too; columns that are whole strips but not whole groups of them.
+// Codes of all kinds, with NaN; columns are whole strips, but not whole groups of strips.
 TEST_CASE("kernels: a tile of rows has the bits of one with a panel") {
   constexpr int64_t kColumns = 160, kStride = 200;
   Rng rng(47);

@@ -1,4 +1,4 @@
-// Caches of every format on the CPU: what is stored, and attention over it.
+// Caches of every format on the CPU: their stored bytes, and attention over them.
 #include <cmath>
 #include <string>
 #include <vector>
@@ -45,7 +45,7 @@ std::vector<uint8_t> stored(const KvRow& row, std::vector<float> x, float scale)
   return bytes;
 }
 
-// The values of a row of the cache, in double.
+// The values of a cache row, in double.
 std::vector<double> worth(const KvRow& row, const std::vector<uint8_t>& bytes, double scale) {
   std::vector<float> values;
   for (int32_t i = 0; i < row.dim; ++i) values.push_back(row_value(row, bytes.data(), i));
@@ -81,7 +81,7 @@ Rows rows_of(const FormatScene& s) {
   return rows;
 }
 
-// Attention in double over what the rows are worth.
+// Attention in double over the rows' values.
 std::vector<double> attention_over(const FormatScene& s, const Rows& rows) {
   const std::vector<float> q = s.q();
   std::vector<double> out;

@@ -60,7 +60,7 @@ TEST_CASE("linear_heads: every head times its own matrix, in double precision") 
               }
             }
             expected.push_back(sum);
-            // A product and its sum round once each, for each of in_dim.
+            // A product and its addition round once each, for each of in_dim.
             allowed.push_back((2 * static_cast<double>(c.in_dim) * test::kUnitF32 +
                                test::parted_error(isa, dtype)) *
                               magnitudes);
@@ -79,7 +79,7 @@ TEST_CASE("linear_heads: a row has the same bits whatever rows and threads there
   const auto one = make_cpu_backend(1), three = make_cpu_backend(3);
   const std::vector<float> all = test::run_heads(*one, many, x, weights.view());
   CHECK(test::run_heads(*three, many, x, weights.view()) == all);
-  // As in a step of many rows.
+  // Now few rows, computed as in a step of many.
   HeadsCase few{.rows = 2};
   three->compute_as({300, 300});
   const std::vector<float> first(x.begin(), x.begin() + few.rows * few.n_heads * few.x_width);
@@ -190,7 +190,7 @@ TEST_CASE("latent attention: what is rotated and the latent are counted apart") 
 
 TEST_CASE("route: a group is worth its largest score alone where the routing says so") {
   const auto backend = make_cpu_backend(1);
-  // By two scores the first group is best, by one the second.
+  // With two scores per group the first group is best, with one the second.
   const Tensor logits = test::tensor_of(*backend, std::vector<float>{2, 2, 0, 3, -9, -9}, {1, 6});
   const auto chosen = [&](GroupWorth worth) {
     const Tensor ids = backend->allocate(DType::i32, {1, 1});

@@ -19,9 +19,9 @@ struct Case {
   int64_t out_dim;
 };
 
-// Sums are of blocks of at most 512 products in f32, then of the blocks' sums; a product, its
-// addition, the sum of blocks and the bias each round once. So the error is within
-// (512 + blocks + 3) units of the sum of magnitudes.
+// Blocks of at most 512 products are summed in f32, then the blocks' sums. A product, its addition,
+// the sum of blocks and the bias round once each. So the error is within (512 + blocks + 3) units
+// of the sum of magnitudes.
 double allowed_error(double magnitudes, int64_t in_dim) {
   return (512.0 + static_cast<double>(in_dim) / 256.0 + 3.0) * test::kUnitF32 * magnitudes;
 }
@@ -71,7 +71,7 @@ struct Inputs {
 Inputs make_inputs(const Case& c, uint64_t seed) {
   Rng rng(seed);
   const std::vector<float> x = test::random_floats(rng, c.rows * c.in_dim);
-  // One byte off every alignment, as tensors in a file can be.
+  // One byte off every alignment, which tensors in files may have.
   return {x,
           Elements(test::random_floats(rng, c.out_dim * c.in_dim), c.dtype,
                    Shape{c.out_dim, c.in_dim}, 1),
@@ -142,7 +142,7 @@ TEST_CASE("linear: adds to what is there when told to accumulate") {
   }
 }
 
-// A power of two moves no bit of a product, so that none may be lost at either end of a range.
+// A power of two changes no bit of a product, so no bit may be lost at either end of a range.
 TEST_CASE("linear: a row times a power of two gives the same bits times that") {
   for (const CpuIsa isa : test::available_isas()) {
     for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
@@ -167,7 +167,7 @@ TEST_CASE("linear: a row times a power of two gives the same bits times that") {
   }
 }
 
-// Few rows go one way, more rows another (cpu_linear.h); within each a row stands alone.
+// Few rows go one way, more rows another (cpu_linear.h). Within each way, other rows do not matter.
 TEST_CASE("linear: a row has the same bits whatever rows are beside it") {
   for (const CpuIsa isa : test::available_isas()) {
     for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
@@ -191,7 +191,7 @@ TEST_CASE("linear: a row has the same bits whatever rows are beside it") {
       CHECK(row_of(rows_from(29, 2), 1) == row_of(four, 2));
       CHECK(row_of(rows_from(29, 3), 2) == row_of(four, 3));
       CHECK(row_of(rows_from(20, 16), 9) == row_of(four, 1));
-      // One way for all that name one size, whatever they are.
+      // All steps computed as one size go one way, whatever their own size.
       for (const int64_t size : {1, 64, 65, 512}) {
         const std::vector<float> named = rows_from(0, 61, size);
         CHECK(rows_from(28, 1, size) == row_of(named, 28));

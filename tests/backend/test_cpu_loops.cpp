@@ -9,7 +9,7 @@ namespace fp8kv {
 
 TEST_CASE("exp: is within 2 units in the last place wherever the result is a normal float") {
   double worst = 0;
-  // Every 97th float from -87 to 88.7, of both signs.
+  // Every 97th float from -87 to 88.7, with both signs.
   for (uint32_t bits = 0; bits < float_bits(88.7f); bits += 97) {
     for (const float x : {float_from_bits(bits), -float_from_bits(bits)}) {
       if (x < -87.0f) continue;

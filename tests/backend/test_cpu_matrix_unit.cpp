@@ -16,7 +16,7 @@
 namespace fp8kv {
 namespace {
 
-// Room of a matrix unit, aligned as its callers' memory is.
+// Memory for a matrix unit, with the alignment that its callers use.
 template <typename T>
 struct Room {
   explicit Room(int64_t count) : size(static_cast<size_t>(count)) {
@@ -53,7 +53,7 @@ Operands random_operands(Rng& rng, int64_t count, bool f16) {
   return operands;
 }
 
-// What is multiplied: weights of a type, by numbers of a type.
+// A kind of product: weights of one type, on a unit that multiplies another.
 struct Kind {
   DType weights;
   DType by;
@@ -82,11 +82,11 @@ struct Product {
   std::vector<float> rows;        // packed
   std::vector<uint16_t> weights;  // packed
   std::vector<float> out;         // [kRows][kUnitWeights]
-  std::vector<float> narrow;      // [kRows][kNarrow]: with a bias, added to what was there
-  std::vector<float> scaled;      // as `narrow`, of rows that had a scale_of
+  std::vector<float> narrow;      // [kRows][kNarrow]: with a bias, added to old values
+  std::vector<float> scaled;      // like `narrow`, for rows with a scale_of
 };
 
-// As cpu_unit_products.cpp puts them together, twice: the second time sums are added to.
+// Multiplies twice, with the layouts of cpu_unit_products.cpp; the second time adds to the sums.
 Product multiply(const MatrixUnit& unit, const Kind& kind, const Operands& operands) {
   const UnitNumbers& numbers = numbers_of(unit, kind.by);
   const int parts = kind.row_parts(), weight_parts = kind.weight_parts();
@@ -118,7 +118,7 @@ Product multiply(const MatrixUnit& unit, const Kind& kind, const Operands& opera
   unit.end();
   for (int64_t block = 0; block < kBlocks; ++block) {
     const int n = static_cast<int>(std::min<int64_t>(kUnitRows, kRows - block * kUnitRows));
-    // In two turns, to begin within a block too.
+    // Unpacks in two turns, so that one begins within a block.
     const int first = n / 3;
     float* to = out.data() + block * kUnitRows * kUnitWeights;
     const float* of_block = sums.data() + block * kUnitSums;
@@ -150,8 +150,9 @@ TEST_CASE("cpu matrix unit: products are those of the parts' numbers") {
       CAPTURE(count);
       const Operands operands = random_operands(rng, count, kind.is_f16());
       const Product product = multiply(kPlainF16MatrixUnit, kind, operands);
-      // Of bf16 products are exact, and each addition rounds once. Of two bf16, 2^-18 of x and the
-      // product of the lesser parts are missing; of two f16, 2^-23 of x, or 2^-25 of 1.
+      // Products of bf16 are exact, and each addition rounds once. With two bf16 parts, 2^-18 of x
+      // and the product of the lesser parts are missing. With two f16 parts, 2^-23 of x or 2^-25 of
+      // 1 is missing.
       const double missing = !kind.is_f16() ? 0 : kind.by == DType::bf16 ? 0x1p-16 : 0x1p-22;
       const double floor = kind.by == DType::f16 ? 2 * static_cast<double>(count) * 0x1p-25 : 0;
       for (int64_t row = 0; row < kRows; ++row) {
@@ -256,7 +257,7 @@ TEST_CASE("cpu matrix unit: by f16 activations keep 22 bits, or 2^-25") {
 
 namespace {
 
-// Packed weights and packed columns of the same numbers, for 32 rows of `count` codes.
+// The same numbers packed as weights and as columns, for 32 rows of `count` codes.
 struct Packed {
   std::vector<uint16_t> weights;
   std::vector<float> columns;
@@ -285,7 +286,7 @@ constexpr Kind kPacked[] = {{DType::f32, DType::bf16},         {DType::f16, DTyp
                             {DType::f8_e5m2fnuz, DType::bf16}, {DType::f32, DType::f16},
                             {DType::f16, DType::f16}};
 
-// Whether the parts of `value` sum up to `sum`.
+// Whether `sum`, the sum of the parts, stands for `value`.
 bool is_packed(const Kind& kind, float sum, float value) {
   if (std::isnan(value)) return std::isnan(sum);
   if (kind.weights != DType::f32) return sum == value;
@@ -294,7 +295,7 @@ bool is_packed(const Kind& kind, float sum, float value) {
   return error <= std::max(0x1p-22f * std::abs(value), 0x1p-25f);
 }
 
-// Every code of 8 bits is among them, and in f32 and f16 NaN and infinity are not.
+// Random codes: all 8-bit codes occur, but no NaN or infinity in f32 and f16.
 std::vector<std::byte> some_codes(Rng& rng, DType dtype, int64_t count) {
   std::vector<std::byte> codes(static_cast<size_t>(count) * dtype_bytes(dtype));
   for (int64_t i = 0; i < count; ++i) {
@@ -359,7 +360,7 @@ TEST_CASE("cpu matrix unit: packed numbers are the numbers, in either order") {
 #if defined(__x86_64__)
 namespace {
 
-// The bits, so that NaNs and zeros with a sign are compared too.
+// The bits of the values, so that NaNs and signed zeros are compared too.
 std::vector<uint32_t> bits_of(const std::vector<float>& values) {
   std::vector<uint32_t> bits;
   for (const float value : values) {
@@ -368,7 +369,7 @@ std::vector<uint32_t> bits_of(const std::vector<float>& values) {
   return bits;
 }
 
-// Packing needs no tiles, so that it is tested on more processors than those with AMX.
+// Packing needs no tiles, so it is tested on more processors than those with AMX.
 bool has_vectors_of_amx() {
   return has_cpu_isa(CpuIsa::avx512_bf16) && __builtin_cpu_supports("avx512vbmi");
 }
@@ -420,7 +421,7 @@ TEST_CASE("cpu matrix unit: AMX has the bits of the plain one") {
         CAPTURE(count);
         CAPTURE(with_odd);
         Operands operands = random_operands(rng, count, kind.is_f16());
-        // Magnitudes whose products are below the normal range, beside others.
+        // Adds magnitudes whose products are below the normal range.
         for (size_t i = 0; i < operands.x.size(); i += 5) {
           operands.x[i] = std::ldexp(operands.x[i], -static_cast<int>(i % 140));
         }

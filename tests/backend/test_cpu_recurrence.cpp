@@ -70,8 +70,8 @@ TEST_CASE("recur and causal_conv: how rows are cut into steps changes no bit") {
   }
 }
 
-// Every cut in two and in three, and so those just before, at and after the width of the
-// convolution, whose state then holds rows of one step, of two or of three.
+// All cuts in two and in three, and so cuts just before, at and after the convolution's width. The
+// state then holds rows of one step, of two or of three.
 TEST_CASE("recur and causal_conv: what is kept after all rows is that of any other cut") {
   std::vector<Named> all;
   for (const int64_t width : {1, 2, 4, 8}) {

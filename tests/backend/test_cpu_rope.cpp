@@ -109,7 +109,7 @@ float rounded(float x, DType dtype) {
   return x;
 }
 
-// The rotation, every operation rounded to f32.
+// The rotation, with every operation rounded to f32.
 std::vector<float> rotated(const Scene& s, const std::vector<float>& x, int64_t heads) {
   const std::vector<float> table = rope_table(s.rotated());
   std::vector<float> out;
@@ -155,7 +155,7 @@ std::byte encoded(DType dtype, float x, float scale) {
   }
 }
 
-// Checks that exactly the slots of the batch hold `values`, and everything else is still zero.
+// Checks that exactly the batch's slots hold `values`, and that everything else is still zero.
 void check_cache(const Scene& s, const std::vector<std::byte>& cache,
                  const std::vector<float>& values, const std::vector<float>& scales) {
   const size_t element = dtype_bytes(s.cache);

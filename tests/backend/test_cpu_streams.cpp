@@ -1,5 +1,4 @@
-// What models with several residual streams do to rows, on the CPU, against plain loops in double
-// precision.
+// Ops of models with several residual streams, on the CPU, against plain loops in double precision.
 #include <cmath>
 #include <limits>
 #include <vector>
@@ -42,7 +41,7 @@ TEST_CASE("scale_columns: every column has a factor of its own, of any type") {
     std::vector<double> expected, allowed;
     for (size_t i = 0; i < x.size(); ++i) {
       expected.push_back(double{x[i]} * double{wide.view().as<const float>()[i % 33]});
-      // Weights of 8, 11 or 24 bits, and a product.
+      // Errors of weights with 8, 11 or 24 bits, and of a product.
       const double bits = dtype == DType::bf16 ? 0x1p-8 : dtype == DType::f16 ? 0x1p-11 : 0;
       allowed.push_back(std::abs(expected.back()) * (bits * 1.01 + kUnitF32) + 1e-7 * bits);
     }
@@ -110,7 +109,7 @@ TEST_CASE("match_rms: rows become as large as others, and rows of nearly nothing
 
 TEST_CASE("cut_below: what is below the cut is 0, the rest how far it is above") {
   const auto backend = make_cpu_backend(1);
-  // Mean 3 and deviation 2 in the first row; all alike in the second.
+  // The first row has mean 3 and deviation 2; all numbers of the second are equal.
   const std::vector<float> x = {1, 5, 1, 5, 7, 7, 7, 7};
   const auto cut = [&](float deviations) {
     const Tensor rows = test::tensor_of(*backend, x, {2, 4});
