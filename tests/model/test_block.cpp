@@ -19,9 +19,10 @@
 namespace fp8kv {
 namespace {
 
-// As in test_model.cpp, of the largest value: ten sums of up to 200 terms one after another, whose
-// roundings of 2^-24 add up by chance, 10 * sqrt(200) * 2^-24 = 8e-6; and five times that for what
-// blocks without a norm before them let grow. K and V come after half of these sums.
+// The tolerance of test_model.cpp, as a share of the largest value. Ten consecutive sums of up to
+// 200 terms have roundings of 2^-24 that add up by chance: 10 * sqrt(200) * 2^-24 = 8e-6. Five
+// times that allows for values that grow in blocks without a norm before them. K and V come after
+// half of these sums.
 constexpr double kTolerance = 4e-5;
 
 using Logits = std::vector<std::vector<double>>;
@@ -32,7 +33,7 @@ std::vector<int32_t> some_ids(int count) {
   return ids;
 }
 
-// The worst difference, as a share of the largest logit.
+// The largest difference, as a share of the largest logit.
 double difference(const std::vector<std::vector<float>>& actual, const Logits& expected) {
   double worst = 0, largest = 0;
   REQUIRE(actual.size() == expected.size());

@@ -13,7 +13,7 @@ namespace {
 
 constexpr uint64_t kGiB = uint64_t{1} << 30;
 
-// One layer with a cache for each entry of `reaches`: tokens of its window, 0 for all.
+// A model with one caching layer for each entry of `reaches`: its window in tokens, or 0 for all.
 ModelDescription model_with(int64_t n_heads, int64_t n_kv_heads, int64_t k, int64_t v,
                             const std::vector<int64_t>& reaches) {
   ModelDescription model;
@@ -29,10 +29,10 @@ ModelDescription heads(int64_t n_heads, int64_t n_kv_heads) {
   return model_with(n_heads, n_kv_heads, 128, 128, {0});
 }
 
-// Llama 3 8B: 8,030,261,248 parameters, of them 128,256 * 4,096 in the embedding.
+// Llama 3 8B has 8,030,261,248 parameters, 128,256 * 4,096 of them in the embedding.
 const WeightBytes kLlama8B = {2 * 8030261248u, 2 * (8030261248u - 525336576u)};
 
-// With a cache of these types.
+// Plans with a cache and a baseline of these types.
 CachePlan plan(const ModelDescription& model, const WeightBytes& weights, const Deployment& on,
                DType dtype, DType baseline) {
   return plan_cache(model, weights, on, token_bytes(model, CacheType(dtype)),
@@ -80,11 +80,12 @@ TEST_CASE("capacity: a window holds no more than its tokens") {
   const uint64_t sequence = 2 * 2 * 96 * (150 + 100);  // K and V elements, heads, bytes
   CHECK(made.bytes_per_sequence == sequence);
   CHECK(made.sequences == 0);
-  // 50,000 bytes: 100 tokens at 768 are 76,800, too much; so all are below the window.
+  // In 50,000 bytes the window's 100 tokens do not fit (76,800 at 768 each), so all tokens count in
+  // both layers.
   CHECK(made.tokens == 50000 / 768);
   const CachePlan more = plan(model, {0, 0}, {300000, 1, 1, 150}, DType::f16, DType::f16);
   CHECK(more.sequences == 300000 / sequence);
-  // The rest of 108,000 holds 100 tokens at 768, and then tokens at 384 each.
+  // The rest, 12,000 bytes, is 15 tokens at 768 each: all of them are within the window.
   CHECK(more.tokens == 3 * 150 + (300000 - 3 * sequence) / 768);
 }
 
@@ -95,14 +96,14 @@ TEST_CASE("capacity: a state takes the same for any length and any cache") {
   const auto at = [&](int64_t tokens, DType dtype) {
     return plan(model, {0, 0}, {1000000, 1, 1, tokens}, dtype, DType::f16);
   };
-  const uint64_t half = 2 * 2 * 96, fp8 = half / 2;  // a token, in the one layer with a cache
+  const uint64_t half = 2 * 2 * 96, fp8 = half / 2;  // per token, in the one layer with a cache
   CHECK(at(1, DType::f16).bytes_per_token == half);
   CHECK(at(1, DType::f16).bytes_per_sequence == half + 10000);
   CHECK(at(1, DType::f8_e4m3).bytes_per_sequence == fp8 + 10000);
   CHECK(at(1, DType::f8_e4m3).state_bytes == 10000);
   CHECK(at(1000, DType::f8_e4m3).bytes_per_sequence == 1000 * fp8 + 10000);
   CHECK(at(1000, DType::f8_e4m3).sequences == 1000000 / (1000 * fp8 + 10000));
-  // Short sequences gain nothing of an FP8 cache, long ones nearly half.
+  // An FP8 cache gains nothing for short sequences, and nearly half for long ones.
   CHECK(at(1, DType::f8_e4m3).gain == doctest::Approx((half + 10000.0) / (fp8 + 10000.0)));
   CHECK(at(1000, DType::f8_e4m3).gain ==
         doctest::Approx((1000.0 * half + 10000) / (1000.0 * fp8 + 10000)));

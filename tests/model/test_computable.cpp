@@ -1,5 +1,5 @@
-// What the forward pass refuses: models that it would compute wrongly, and tables of tensors that
-// leave some out.
+// Models that the forward pass refuses: it would compute them wrongly, or their table of tensors
+// leaves some out.
 #include <functional>
 #include <span>
 #include <string>
@@ -31,7 +31,7 @@ std::string refusal(const std::function<void(ModelConfig&)>& change) {
   return test::error_of([&] { check_computable(config); });
 }
 
-// Llama's rows without those of a role.
+// Llama's rows except those of one role.
 std::vector<TensorRow> rows_without(TensorRole role) {
   std::vector<TensorRow> rows(llama_tensors().begin(), llama_tensors().end());
   std::erase_if(rows, [&](const TensorRow& row) { return row.roles.front() == role; });

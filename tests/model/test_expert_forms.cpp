@@ -1,5 +1,5 @@
-// Files that have experts otherwise than most of their family: each in tensors of its own, or all
-// of a layer in one. Weights are the same, and so is all that is computed.
+// Files with experts in another form than most of their family: each in tensors of its own, or all
+// of a layer in one. The weights are the same, and so are all results.
 #include <list>
 #include <string>
 #include <string_view>
@@ -22,7 +22,7 @@
 namespace fp8kv {
 namespace {
 
-// A model's tensors on their way into another folder.
+// Collects a model's tensors for another folder.
 class Rewritten {
  public:
   explicit Rewritten(const Checkpoint& from) : from_(from) {}
@@ -55,10 +55,10 @@ class Rewritten {
   std::vector<TensorToWrite> tensors_;
 };
 
-// Element [row][column] of a role of an expert, in a tensor of all, as files of the family have it.
+// Where a tensor of all experts has element [row][column] of one role; the layout is the family's.
 struct Place {
   int64_t row, column, roles, turn,
-      rows;  // of the matrix; which of how many roles, of so many rows
+      rows;  // in the matrix; `turn` of `roles` roles, `rows` rows each
 };
 using IndexOf = int64_t (*)(const Place& at, const Shape& shape);
 
@@ -69,7 +69,7 @@ int64_t one_after_another(const Place& at, const Shape& shape) {  // Llama 4
   return at.column * shape[2] + at.turn * at.rows + at.row;
 }
 
-// The tensors of all experts taken apart: those of "..experts.gate_up_proj" to
+// Splits the tensors of all experts: "..experts.gate_up_proj" becomes
 // "..experts.3.gate_proj.weight" and so on.
 Checkpoint taken_apart(const test::FamilyModel& model, Rewritten& out, IndexOf index_of) {
   for (const auto& [name, location] : model.checkpoint.tensors()) {
@@ -101,8 +101,8 @@ Checkpoint taken_apart(const test::FamilyModel& model, Rewritten& out, IndexOf i
   return out.write(model.golden.at("config"));
 }
 
-// Rows of all experts in one tensor taken apart, of weights or of codes and their scales: those of
-// "..experts.gate_up_proj" or "..block_sparse_moe.input_linear.weight" and so on.
+// Splits the rows of all experts in one tensor, of weights or of codes and their scales: those of
+// "..experts.gate_up_proj", of "..block_sparse_moe.input_linear.weight" and so on.
 Checkpoint rows_taken_apart(const Checkpoint& from, const Json& config, Rewritten& out) {
   size_t taken = 0;
   for (const auto& [name, location] : from.tensors()) {
@@ -197,7 +197,7 @@ TEST_CASE("expert forms: Granite and Gemma 4 with experts apart, as llm-compress
     Rewritten out(model.checkpoint);
     const Checkpoint apart = rows_taken_apart(model.checkpoint, model.golden.at("config"), out);
     CHECK(logits_of(apart, model.ids) == logits_of(model.checkpoint, model.ids));
-    // Scales of one are known to be near the other's weights.
+    // Scales made for one form count as near the weights of the other.
     const ModelIdentity one = model_identity(model.checkpoint, model.config);
     const ModelIdentity other = model_identity(apart, read_model_config(apart));
     REQUIRE(one.layers.size() == other.layers.size());
@@ -219,14 +219,14 @@ TEST_CASE("expert forms: quantised experts in one tensor give the bits of those 
     const auto backend = make_cpu_backend(2);
     const auto in_bf16 = [&](const Checkpoint& checkpoint) {
       ModelConfig config = read_model_config(checkpoint);
-      config.dtype = DType::bf16;  // products read codes
+      config.dtype = DType::bf16;  // a type for which products read codes
       return test::run_model(checkpoint, config, *backend, ids);
     };
     CHECK(in_bf16(apart) == in_bf16(together));
   }
 }
 
-// Gate and up are parts of what one scale is for, and products read each in place.
+// One scale is for gate and up together, and products read each of them in place.
 TEST_CASE("expert forms: one scale for each expert gives the bits of the same for each matrix") {
   const auto [folder, golden, ids] = test::golden("quantised/granite-moe-fp8");
   const Checkpoint from = Checkpoint::open(folder);
@@ -243,7 +243,7 @@ TEST_CASE("expert forms: one scale for each expert gives the bits of the same fo
     const bool scales = name.ends_with("_scale"), down = name.find("output_") != name.npos;
     const std::string before = cat(name.substr(0, name.find(kMoe) + kMoe.size()), "experts.");
     const int64_t count = shape[0], roles = down ? 1 : 2, rows = shape[1] / roles;
-    std::vector<uint16_t> first;  // of each expert's scales
+    std::vector<uint16_t> first;  // each expert's first scale
     for (int64_t i = 0; i < count * roles; ++i) {
       const std::string matrix = cat(before, i / roles, ".",
                                      down             ? "down"
@@ -269,7 +269,7 @@ TEST_CASE("expert forms: one scale for each expert gives the bits of the same fo
   const Checkpoint a = one_each.write(from.config()), b = apart.write(from.config());
   ModelConfig of_one = read_model_config(a), of_apart = read_model_config(b);
   CHECK(of_one.stored_as == "fp8, a scale for each expert; fp8, a scale for each row");
-  of_one.dtype = of_apart.dtype = DType::bf16;  // products of f32 read nothing in place
+  of_one.dtype = of_apart.dtype = DType::bf16;  // f32 products read nothing in place
   const auto backend = make_cpu_backend(2);
   const LayerWeights layer = WeightLoader(a, of_one, *backend).layer(0);
   CHECK(!layer.experts.value().codes.empty());

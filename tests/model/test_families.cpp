@@ -1,4 +1,4 @@
-// Every architecture against what transformers computes with small random models of it.
+// Every architecture against transformers' results, with small random models.
 #include <algorithm>
 #include <cmath>
 #include <set>
@@ -47,7 +47,7 @@ TEST_CASE("families: a prompt and its decode steps give the logits of one pass")
     const auto [folder, file, ids] = test::golden(name);
     const Checkpoint checkpoint = Checkpoint::open(folder);
     const ModelConfig config = read_model_config(checkpoint);
-    if (config.dtype != DType::f32) continue;  // others round what they compute with
+    if (config.dtype != DType::f32) continue;  // others round their inputs
     CHECK(difference(checkpoint, config, ids) < test::kLogitTolerance);
   }
 }
@@ -83,8 +83,8 @@ TEST_CASE("families: every model has a fingerprint, by whatever name it has K an
   }
 }
 
-// A test of the tests: a forward pass that left a knob out would compute what it computes with the
-// value here, so the goldens have to tell the two apart.
+// A test of the tests: a forward pass that ignored a knob would compute as with the value here. So
+// the goldens must tell the two apart.
 TEST_CASE("families: a knob that is left out changes the logits of a golden") {
   struct Knob {
     const char* name;

@@ -1,4 +1,4 @@
-// That the models which transformers computed have, between them, what the families can have.
+// Checks that the goldens, computed by transformers, together cover what the families can have.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -14,16 +14,17 @@
 namespace fp8kv {
 namespace {
 
-// What an architecture cannot have, since transformers, or the model's own code, does not.
+// Features that an architecture cannot have: transformers, or the model's own code, does not have
+// them.
 struct Never {
   std::string_view architecture;
   std::set<std::string> what;
 };
 
-// Where every head of Q has a K and V of its own.
+// For models whose query heads each have a K and V of their own.
 const std::set<std::string> kGroups = {"head_dim", "one KV head", "seven Q heads"};
 const Never kNever[] = {
-    // The embedding is never lm_head, which is normalised in the later ones.
+    // These never tie the embedding to lm_head, which later models normalise.
     {"BaiChuanForCausalLM", {"head_dim", "one KV head", "seven Q heads", "tied"}},
     {"BaichuanForCausalLM", {"head_dim", "one KV head", "seven Q heads", "tied"}},
     {"FalconForCausalLM", {"head_dim"}},
@@ -34,7 +35,7 @@ const Never kNever[] = {
     {"MiniCPMForCausalLM", {"head_dim"}},
     {"NemotronHForCausalLM", {"tied"}},
     {"OPTForCausalLM", kGroups},
-    // The norm of K is as long as hidden_size has it.
+    // The size of K's norm follows from hidden_size.
     {"OlmoeForCausalLM", {"head_dim"}},
     {"Qwen2VLForConditionalGeneration", {"head_dim"}},
     {"Qwen2_5_VLForConditionalGeneration", {"head_dim"}},
@@ -69,7 +70,7 @@ TEST_CASE("goldens: every architecture has three models, of all odd sizes that i
       CAPTURE(what);
       CHECK(has.contains(what));
     }
-    // Nor is what an architecture cannot have in a golden of it.
+    // A golden must not have features that its architecture cannot have.
     for (const Never& never : kNever) {
       if (never.architecture != name) continue;
       for (const std::string& what : never.what) CHECK_FALSE(has.contains(what));

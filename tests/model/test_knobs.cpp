@@ -1,5 +1,5 @@
-// A test of the tests: of everything that the forward pass does for some families alone, one golden
-// would not be reached without it. So no knob can be left out unnoticed.
+// A test of the tests: for each feature of only some families, a golden fails without it. So nobody
+// can leave out a knob unnoticed.
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -22,7 +22,7 @@ struct Knob {
   void (*leave_out)(ModelConfig& config);
 };
 
-// Of every layer that rotates.
+// Changes the RoPE of every layer that has one.
 template <class Change>
 void each_rope(ModelConfig& config, const Change& change) {
   for (RopeConfig& rope : config.ropes) change(rope);
@@ -264,21 +264,21 @@ const Knob kKnobs[] = {
      }},
 };
 
-// Not to be compiled with a member more or less: each has a row above, or a word here.
+// Does not compile with a member more or less: each has a row above, or a word here.
 [[maybe_unused]] void all_members_are_known() {
-  // count, hidden_dim and inner_dim are what the tensors' shapes say; router_norm is never without
+  // The tensors' shapes give count, hidden_dim and inner_dim. router_norm always comes with
   // beside_dense.
   [[maybe_unused]] const auto [count, hidden_dim, inner_dim, routing, choice_bias, shared, gate,
                                bias, beside, router_norm, factors, swiglu] = ExpertsConfig{};
-  // conv_width is what the tensors' shapes say.
+  // The tensors' shapes give conv_width.
   [[maybe_unused]] const auto [update, state_norm, skip, conv_bias, state_bias, state_out_bias,
                                multipliers, least, most, k_heads, k_dim, v_heads, of_v_dim, width] =
       RecurrenceConfig{};
   [[maybe_unused]] const auto [by_in, by_gate, by_v, by_k, by_q, by_step, by_out] =
       StateMultipliers{};
   [[maybe_unused]] const auto [alpha, limit] = ClampedSwiglu{};
-  // The rows of attn_gate are in one tensor with those of Q: without it no table of tensors fits.
-  // epsilon is too small to show in any model.
+  // attn_gate's rows share a tensor with Q's: without it no table of tensors fits. epsilon is too
+  // small to show in any model.
   [[maybe_unused]] const auto [per_token, score, normalise, epsilon, scale, groups, kept, worth,
                                input] = Routing{};
   [[maybe_unused]] const auto [norm, plus_one, norm_bias, place, parallel, shared_norm, qk,
@@ -286,12 +286,12 @@ const Knob kKnobs[] = {
                                head_normed, embed, residual, attention_in, attention_out, gate_by,
                                down_by, logit, attention, by_layer, score_bias, sinks, score_cap,
                                logit_cap, layer_scale] = BlockConfig{};
-  // count is what the tensors' shapes say.
+  // The tensors' shapes give count.
   [[maybe_unused]] const auto [streams, active, scaled] = StreamsConfig{};
-  // But for norm_eps these are what the tensors' shapes say.
+  // The tensors' shapes give all of these except norm_eps.
   [[maybe_unused]] const auto [rank, rope_dim, nope_dim, v_dim, q_rank, latent_eps] =
       LatentConfig{};
-  // base_grows is said in the certificate, and computed nowhere.
+  // Only the certificate uses base_grows; it is computed nowhere.
   [[maybe_unused]] const auto [theta, scaling, factor, low, high, context, fast, slow, truncate,
                                attention_factor, dim, pairs, shorts, longs, growth, from,
                                turning_pairs, grows, turns, k_factor] = RopeConfig{};

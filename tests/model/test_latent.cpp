@@ -1,4 +1,4 @@
-// Latent attention: what of it the tests of all families do not ask.
+// Latent attention: features that the tests of all families do not cover.
 #include <string>
 #include <vector>
 
@@ -17,7 +17,7 @@
 namespace fp8kv {
 namespace {
 
-// The cases of which transformers computed these logits.
+// The cases whose goldens have these logits of transformers.
 std::vector<std::string> cases_with(const char* logits) {
   std::vector<std::string> names;
   for (const std::string& name : test::family_cases()) {
@@ -26,7 +26,7 @@ std::vector<std::string> cases_with(const char* logits) {
   return names;
 }
 
-// As logit_difference, from others than the golden's `logits`.
+// logit_difference for other logits than the golden's `logits`.
 double difference(const test::FamilyModel& model, const char* key,
                   const std::vector<std::vector<float>>& logits) {
   const Json golden = model.golden.at(key);
@@ -73,7 +73,7 @@ TEST_CASE("latent: logits with fp8_ds_mla are those of transformers, in one step
         test::run_model(model.checkpoint, model.config, *backend, model.ids,
                         {.cache_dtype = CacheType(KvFormat::ds_mla), .chunk = 1, .prompt = 16});
     CHECK(difference(model, "blocks_logits", in_steps) < test::kLogitTolerance);
-    // Neither that of one scale, nor that of an exact cache.
+    // These logits differ from those of one scale, and from those of an exact cache.
     CHECK(test::logit_difference(model, at_once) > 5 * test::kLogitTolerance);
     CHECK(difference(model, "fp8_logits", at_once) > 5 * test::kLogitTolerance);
   }
@@ -134,10 +134,10 @@ TEST_CASE("sparse attention: no more tokens are taken than the indexer would cho
   const test::FamilyModel model("deepseek-v32-seven");
   CHECK(model.config.max_seq_len == 40);
   CHECK(model.config.context_key.starts_with("index_topk"));
-  const test::FamilyModel wide("deepseek-v32-tied");  // chooses more than its context
+  const test::FamilyModel wide("deepseek-v32-tied");  // chooses more tokens than its context has
   CHECK(wide.config.max_seq_len == 64);
   CHECK(wide.config.context_key == "max_position_embeddings");
-  // Keys of an indexer: 8 codes and a scale; none are kept where they decide nothing.
+  // Keys of an indexer take 8 codes and a scale. None are kept where they decide nothing.
   const ModelDescription described = describe_model(model.checkpoint.config());
   CHECK(described.max_seq_len == 64);
   CHECK(kv_bytes_per_token(described, DType::f8_e4m3) == 3 * (24 + 12));

@@ -1,4 +1,4 @@
-// A DeepSeek model in FP8 by blocks of 128 x 128, as it is published, against what that is worth.
+// A DeepSeek model in FP8 by blocks of 128 x 128, the published form, against its decoded weights.
 #include <cmath>
 #include <fstream>
 #include <set>
@@ -27,7 +27,7 @@
 namespace fp8kv {
 namespace {
 
-// No size is a whole number of blocks, nor is a head's part of kv_b_proj (90 of 270 rows).
+// No size is a whole number of blocks, and neither is a head's part of kv_b_proj (90 of 270 rows).
 constexpr const char* kConfig = R"({
   "architectures": ["DeepseekV3ForCausalLM"], "model_type": "deepseek_v3", "torch_dtype": "float32",
   "vocab_size": 77, "hidden_size": 160, "intermediate_size": 140, "num_hidden_layers": 2,
@@ -43,7 +43,7 @@ constexpr const char* kQuantised = R"({
   "weight_block_size": [128, 128]})";
 constexpr int64_t kBlock = 128;
 
-// A folder's tensors, which own their bytes.
+// A folder's tensors, with the bytes that they own.
 struct Tensors {
   std::vector<std::string> names;
   std::vector<DType> dtypes;
@@ -71,7 +71,7 @@ struct Tensors {
   }
 };
 
-// A matrix of random codes and scales, and what it is worth.
+// Adds a matrix of random codes and scales, and its decoded numbers.
 void add_matrix(Rng& rng, const std::string& name, const Shape& shape, Tensors& coded,
                 Tensors& decoded) {
   const int64_t rows = shape[0], columns = shape[1];
@@ -102,7 +102,7 @@ struct Models {
   Models() {
     const ModelConfig config = parse_model_config(Json::parse(kConfig, "config.json"));
     for (const std::string& module : linear_modules(config)) {
-      // As published: neither lm_head nor routers are quantised.
+      // In published models, lm_head and routers are not quantised.
       if (module != "lm_head" && !module.ends_with("mlp.gate")) quantised.insert(module);
     }
     Rng rng(9);

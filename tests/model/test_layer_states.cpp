@@ -1,4 +1,4 @@
-// What layers keep of a sequence, beside what they give.
+// The states that layers keep of a sequence, besides their results.
 #include <string>
 #include <vector>
 
@@ -16,7 +16,7 @@
 namespace fp8kv {
 namespace {
 
-// All that the states of all layers hold once the ids have gone through in steps of these sizes.
+// The states of all layers after the ids have gone through in steps of these sizes.
 std::vector<float> kept_after(const test::FamilyModel& model, const std::vector<size_t>& sizes) {
   const ModelConfig& config = model.config;
   const auto backend = make_cpu_backend(2);

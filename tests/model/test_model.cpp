@@ -19,9 +19,9 @@ using test::TempDir;
 
 namespace {
 
-// Float32 keeps 24 bits; a sum of n terms loses some sqrt(n) of its last bit, and a logit is the
-// end of some ten such sums of up to 200 terms over values near 1: 10 * sqrt(200) * 2^-24 = 8e-6.
-// Five times that leaves room for values near 5.
+// f32 keeps 24 bits. A sum of n terms loses some sqrt(n) of its last bit. A logit follows some ten
+// such sums of up to 200 terms over values near 1: 10 * sqrt(200) * 2^-24 = 8e-6. Five times that
+// leaves room for values near 5.
 constexpr double kF32Tolerance = 4e-5;
 
 std::vector<int32_t> some_ids(int count, int vocab_size) {
@@ -149,10 +149,10 @@ TEST_CASE("model: prompts in one step, in pieces and token by token give the sam
   }
 }
 
-// The oracle reads K and V through the same rounding. K and V of the product differ from the
-// oracle's in the last bits of float32, so a value next to a rounding boundary may fall to the
-// other side: one step of E4M3 (up to 1/8 of a value) in one of thousands of terms. Typical
-// differences stay far below; a wrong or missing scale is off by whole units.
+// The oracle reads K and V through the same rounding. The product's K and V differ from the
+// oracle's in the last bits of f32. So a value next to a rounding boundary may fall to the other
+// side: one step of E4M3 (up to 1/8 of a value) in one of thousands of terms. Typical differences
+// stay far below; a wrong or missing scale is off by whole units.
 TEST_CASE("model: an FP8 cache reads as code times scale, per head") {
   const TempDir folder;
   test::write_tiny_checkpoint(folder / "m", test::tiny_config());
@@ -161,8 +161,7 @@ TEST_CASE("model: an FP8 cache reads as code times scale, per head") {
   const std::vector<int32_t> ids = some_ids(70, 64);
   const auto backend = make_cpu_backend(2);
   KvScales scales;
-  // Large enough that nothing saturates: beyond 448 FN stops at 448 and FNUZ at 480 times the
-  // scale.
+  // Large enough that nothing saturates: FN saturates at 448 times the scale, FNUZ at 480 times.
   scales.layers = {{{0.03f, 0.05f}, {0.04f, 0.07f}}, {{0.045f, 0.06f}, {0.031f, 0.029f}}};
   const auto rounding = [&](double x, int64_t layer, int64_t head, bool is_key) {
     const LayerScales& of_layer = scales.layers[static_cast<size_t>(layer)];
@@ -190,9 +189,9 @@ TEST_CASE("model: logits and greedy text equal transformers' on its random model
     std::vector<int32_t> ids = all_ids;
     const auto backend = make_cpu_backend(2);
     const auto logits = test::run_model(checkpoint, config, *backend, ids);
-    // The goldens compute in float32 throughout. Where the model's own dtype is narrower, K and V
-    // (and in bf16 every product's input) are rounded to it here, as runtimes do: 2^-11 and 2^-8
-    // of values near 5, over some ten roundings in a row.
+    // The goldens compute in float32 throughout. If the model's dtype is narrower, K and V (and in
+    // bf16 every product's input) are rounded to it here, as in runtimes: 2^-11 or 2^-8 of values
+    // near 5, over some ten roundings in a row.
     const double tolerance = config.dtype == DType::f32   ? 1e-4
                              : config.dtype == DType::f16 ? 0.02
                                                           : 0.25;

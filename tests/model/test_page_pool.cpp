@@ -10,7 +10,7 @@ namespace {
 
 using Pages = std::vector<int32_t>;
 
-// Tokens of `count` pages of 4, every page's the same as long as `from` is.
+// Tokens `from`, `from` + 1 and so on, for `count` pages of 4.
 std::vector<int32_t> tokens_from(int32_t from, int count) {
   std::vector<int32_t> tokens(static_cast<size_t>(4 * count));
   std::iota(tokens.begin(), tokens.end(), from);
@@ -64,7 +64,7 @@ TEST_CASE("page_pool: pages stay while somebody uses them, and are kept until th
   release(pool, a);
   CHECK(pool.available() == 3);
   CHECK(pool.find(tokens_from(0, 2)) == a);
-  // The free one first, then the end of what is kept.
+  // take() gives the free page first, then the end of the kept pages.
   const int32_t fresh = pool.take();
   CHECK(pool.find(tokens_from(0, 2)) == a);
   CHECK(pool.take() == a[1]);
@@ -93,7 +93,8 @@ TEST_CASE("page_pool: what was used least recently goes first") {
 TEST_CASE("page_pool: a page never passes for what was in its place before") {
   PagePool pool(2, 4);
   const Pages a = put(pool, tokens_from(0, 2));
-  // The first page goes while the second is in use by itself: no chain may lead to it any more.
+  // The first page goes while the second is in use by itself: no chain may lead to the second any
+  // more.
   pool.release(a[0]);
   CHECK(pool.take() == a[0]);
   pool.publish(tokens_from(300, 1), Pages{a[0]});

@@ -1,4 +1,4 @@
-// Models of quantised weights against what transformers computes with what these are worth.
+// Models with quantised weights, against transformers' results with the decoded weights.
 #include <algorithm>
 #include <cmath>
 #include <set>
@@ -28,7 +28,7 @@
 namespace fp8kv {
 namespace {
 
-constexpr double kAmaxTolerance = 1e-5;  // as in test_families.cpp
+constexpr double kAmaxTolerance = 1e-5;  // see test_families.cpp
 
 std::vector<std::string> cases() {
   std::set<std::string> names;
@@ -137,14 +137,14 @@ TEST_CASE("quantised: weights that products read in place give the bits of decod
     const auto [folder, golden, ids] = test::golden(name.c_str());
     const Checkpoint checkpoint = Checkpoint::open(folder);
     ModelConfig config = read_model_config(checkpoint);
-    config.dtype = DType::bf16;  // of what is decoded: products of f32 take nothing in place
+    config.dtype = DType::bf16;  // decodes to bf16: f32 products read nothing in place
     const LayerWeights layer = WeightLoader(checkpoint, config, *cpu).layer(0);
     const bool has_codes =
         layer.attn.q.codes || layer.o.codes || (layer.experts && !layer.experts->codes.empty());
     if (has_codes) in_place += name.substr(name.find('/') + 1) + " ";
     CHECK(test::run_model(checkpoint, config, *cpu, ids) ==
           test::run_model(checkpoint, config, decoding, ids));
-    // Few rows at a time, as text is generated.
+    // Few rows at a time, as when text is generated.
     CHECK(test::run_model(checkpoint, config, *cpu, ids, {.chunk = 2}) ==
           test::run_model(checkpoint, config, decoding, ids, {.chunk = 2}));
   }
@@ -182,7 +182,7 @@ TEST_CASE("quantised: a runner counts weights as they lie in memory, not as file
   const ModelConfig config = read_model_config(checkpoint);
   const Runner runner(checkpoint, config, *backend,
                       {.max_rows = 8, .max_sequences = 1, .max_tokens = 16});
-  // In F32 products read nothing in place. The embedding is the output matrix too.
+  // f32 products read nothing in place. The embedding is also the output matrix.
   int64_t elements = -config.vocab_size * config.dim;
   for (const ModelTensor& tensor : outer_tensors(config)) elements += tensor.shape.elements();
   for (int64_t i = 0; i < config.n_layers(); ++i) {
@@ -193,7 +193,7 @@ TEST_CASE("quantised: a runner counts weights as they lie in memory, not as file
 
 namespace {
 
-// Bytes allocated at most while `checkpoint` is calibrated.
+// The most bytes allocated at a time while `checkpoint` is calibrated.
 uint64_t calibration_peak(const Checkpoint& checkpoint) {
   test::CountingBackend backend(make_cpu_backend(1));
   Log log(Verbosity::quiet);
@@ -216,7 +216,7 @@ TEST_CASE("quantised: a calibration on the CPU holds one layer decoded, of howev
     CAPTURE(n_layers);
     const test::StreamedModel plain(DType::bf16, n_layers);
     const Checkpoint fp8 = quantised(plain, plain.folder / "fp8");
-    uint64_t layer_bytes = 0;  // of what is decoded: matrices
+    uint64_t layer_bytes = 0;  // decoded matrices
     for (const ModelTensor& tensor : layer_tensors(plain.config, 0)) {
       if (tensor.shape.rank() == 2) {
         layer_bytes += static_cast<uint64_t>(tensor.shape.elements()) * dtype_bytes(DType::bf16);
@@ -226,8 +226,8 @@ TEST_CASE("quantised: a calibration on the CPU holds one layer decoded, of howev
   }
 }
 
-// Bringing rows to length 1 takes their scales out again: so it has to be the codes' values that
-// the plain model has, whatever the scales are.
+// Scaling rows to length 1 cancels their scales. So the plain model must have the codes' values,
+// whatever the scales are.
 TEST_CASE("quantised: an lm_head whose rows are brought to length 1") {
   constexpr const char* kOfHead =
       R"({"quant_method": "compressed-tensors", "config_groups": {"group_0": {"targets": )"

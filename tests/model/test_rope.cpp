@@ -27,8 +27,8 @@ TEST_CASE("rope_table: linear scaling by 4 is a quarter of the position") {
   for (size_t i = 0; i < 16; ++i) CHECK(table[8 * 16 + i] == plain[2 * 16 + i]);
 }
 
-// inv_freq of Llama 3.1 (theta 500,000, head_dim 128, factor 8, 1, 4, 8,192) as transformers 5.23
-// computes them in float32: kept, blended and divided ones.
+// inv_freq of Llama 3.1 (theta 500,000, head_dim 128, factor 8, 1, 4, 8,192), computed by
+// transformers 5.23 in float32: kept, blended and divided ones.
 TEST_CASE("rope_table: llama3 keeps fast pairs, slows slow ones and blends between") {
   const RopeConfig rope{.theta = 500000,
                         .scaling = RopeScaling::llama3,
@@ -46,8 +46,8 @@ TEST_CASE("rope_table: llama3 keeps fast pairs, slows slow ones and blends betwe
   CHECK(std::asin(sines[30]) == doctest::Approx(0.0013718936825171113).epsilon(1e-6));
 }
 
-// Qwen2.5's advice for long texts (theta 1e6, head_dim 128, factor 4, 32,768) as transformers 5.23
-// computes it in float32: kept, blended and divided ones.
+// Qwen2.5's advice for long texts (theta 1e6, head_dim 128, factor 4, 32,768), computed by
+// transformers 5.23 in float32: kept, blended and divided ones.
 TEST_CASE("rope_table: yarn blends along the pairs and multiplies by its attention factor") {
   RopeConfig rope{.theta = 1e6,
                   .scaling = RopeScaling::yarn,

@@ -44,7 +44,7 @@ MemoryPlan plan_for(const test::StreamedModel& model, Backend& backend,
                      {bound});
 }
 
-// Bounds for which the plan is each of those there are, and no bound.
+// No bound, and one bound for each plan that exists.
 std::vector<std::optional<uint64_t>> bounds_for(const test::StreamedModel& model,
                                                 Backend& backend) {
   std::vector<std::optional<uint64_t>> bounds = {std::nullopt};
@@ -58,7 +58,7 @@ std::vector<std::optional<uint64_t>> bounds_for(const test::StreamedModel& model
   }
 }
 
-// Relative to the CPU's, over all layers and heads.
+// The largest difference relative to the CPU's value, over all layers and heads.
 double largest_difference(const std::vector<LayerMagnitudes>& found,
                           const std::vector<LayerMagnitudes>& expected) {
   double largest = 0;
@@ -107,7 +107,7 @@ TEST_CASE("streaming: the same bits for any bound of memory, and never more than
       const auto backend = named.make();
       const MemoryPlan plan = plan_for(model, *backend, bound);
       CHECK(test::same_bits(model.collect(*backend, {.max_memory = {bound}}), expected));
-      // What is planned is what is taken, but for scratch of ops that not every step needs.
+      // The plan is what a run takes, except for scratch of ops that not every step needs.
       CHECK(backend->memory()->peak <= plan.bytes);
       if (bound) CHECK(plan.bytes <= *bound);
       CHECK(backend->memory()->in_use <= plan.bytes / 2);
@@ -115,7 +115,7 @@ TEST_CASE("streaming: the same bits for any bound of memory, and never more than
   }
 }
 
-// Whose layers are larger than all else, and read experts of their own.
+// In these models the layers are larger than all else, and have experts of their own.
 TEST_CASE("streaming: the same bits for any bound of memory with experts, too") {
   const std::vector<test::NamedBackend> backends = test::gpu_backends();
   if (backends.empty()) return;
@@ -137,7 +137,7 @@ TEST_CASE("streaming: the same bits for any bound of memory with experts, too") 
     };
     uint64_t free_peak = 0, peak = 0;
     const auto expected = collect({}, free_peak);
-    // What just held everything, and what no longer does.
+    // A bound that just holds everything, and one that no longer does.
     for (const uint64_t bound : {free_peak, free_peak * 9 / 10}) {
       CAPTURE(bound);
       CHECK(test::same_bits(collect(bound, peak), expected));
@@ -189,8 +189,8 @@ TEST_CASE("streaming: the CPU's magnitudes, up to the order of sums") {
     REQUIRE(found.size() == expected.size());
     for (size_t layer = 0; layer < found.size(); ++layer) {
       for (size_t head = 0; head < found[layer].k.size(); ++head) {
-        // Four layers of sums of at most 48 products in another order, each within 2^-24 of values
-        // near 1.
+        // The error of four layers: sums of at most 48 products in another order, each within 2^-24
+        // of values near 1.
         constexpr double kTolerance = 4 * 48 * 0x1p-24 * 4;
         const double k = expected[layer].k[head].amax, v = expected[layer].v[head].amax;
         CHECK(std::abs(found[layer].k[head].amax - k) <= kTolerance * k);
@@ -200,15 +200,15 @@ TEST_CASE("streaming: the CPU's magnitudes, up to the order of sums") {
   }
 }
 
-// Sums of 172 products at most, in another order: each of five layers within 172 x 2^-24 of values
-// that are a few times the result.
+// Sums of at most 172 products in another order. Each of five layers is within 172 x 2^-24 of
+// values that are a few times the result.
 TEST_CASE("streaming: the CPU's largest magnitudes of stories260K in f32") {
   if (const auto folder = test::shared_data("models/stories260K-hf-f32")) {
     check_against_cpu(*folder, 1e-4);
   }
 }
 
-// 16-bit activations move a largest value by a rounding or two, each of 2^-8 at most.
+// 16-bit activations move a largest value by one or two roundings, each at most 2^-8.
 TEST_CASE("streaming: the CPU's largest magnitudes of the demo model, but for activations") {
   check_against_cpu(test::source_dir() / "datasets" / "demo", 0x1p-6);
 }
@@ -257,7 +257,7 @@ TEST_CASE("streaming: what ops take for windows of one token counts too") {
 
 namespace {
 
-// Every layer, as a calibration takes them.
+// Streams every layer, as a calibration does.
 void stream_all(const test::StreamedModel& model, Backend& backend, const StreamOptions& options) {
   const std::vector<StreamedLayer> layers = all_layers(model.config);
   WeightStream weights(model.checkpoint, model.config, backend, layers, options);
@@ -291,7 +291,7 @@ TEST_CASE("streaming: a file that became shorter is named with the tensor") {
 
 namespace {
 
-// A file with tensors of a layer, and the one that is read first.
+// A file with tensors of a layer, and the tensor that is read first.
 struct FirstRead {
   std::string tensor;
   std::filesystem::path file;
@@ -318,7 +318,7 @@ TEST_CASE("streaming: a file that cannot be read any more is named with the tens
     CAPTURE(named.name);
     const test::StreamedModel model;
     const FirstRead first = first_read(model.checkpoint, 1);
-    // Nothing is at the first addresses of this process, which is EIO.
+    // Nothing is mapped at this process's first addresses, so reading there gives EIO.
     std::filesystem::remove(first.file);
     std::filesystem::create_symlink("/proc/self/mem", first.file);
     const auto backend = named.make();
@@ -371,7 +371,7 @@ TEST_CASE("streaming: a lost device ends a run in whatever order copies and ops 
             test::error_of([&] { model.collect(*faulty, options); }, ErrorKind::device);
         CHECK(error.starts_with(cat("layer ", layer, ": ")));
         CHECK(state.saved_layers() == layer);
-        faulty.reset();  // neither hangs nor runs copies whose memory is gone
+        faulty.reset();  // this neither hangs nor runs copies into freed memory
         const auto backend = named.make();
         CalibrationState found = model.state(*backend);
         CHECK(test::same_bits(model.collect(*backend, {.state = &found}), expected));
@@ -392,18 +392,18 @@ TEST_CASE("streaming: a run that ends in any layer goes on to the same bits") {
     const int batches = 5;
     for (int layer = 0; layer < 3; ++layer) {
       CAPTURE(layer);
-      const Interleaved late(1);  // so that what is saved was waited for
+      const Interleaved late(1);  // so that a state must wait for its data before it is saved
       test::FailingBackend failing(named.make(), layer * batches + 2);
       CalibrationState state = model.state(failing);
       const CollectOptions spilled{.max_memory = {bounds.back()}, .state = &state};
       CHECK(test::error_of([&] { model.collect(failing, spilled); }, ErrorKind::device) ==
             cat("layer ", layer, ": the device is lost"));
       CHECK(state.saved_layers() == layer);
-      // Where it goes on may have more memory.
+      // The process that resumes may have more memory.
       const auto backend = named.make();
       CalibrationState found = model.state(*backend);
       CHECK(test::same_bits(model.collect(*backend, {.state = &found}), expected));
-      CHECK(found.saved_layers() == 3);  // of four: after the last there is the result
+      CHECK(found.saved_layers() == 3);  // of four layers: after the last there is the result
       found.remove();
       CHECK(!std::filesystem::exists(found.path()));
     }

@@ -17,7 +17,7 @@ namespace {
 
 using Strings = std::vector<std::string>;
 
-// Tensors made for whoever asks, and the names that were asked for.
+// Makes tensors on request, and notes the requested names.
 struct Store {
   std::map<std::string, std::vector<float>> values;
   Strings asked;
@@ -33,7 +33,7 @@ struct Store {
   }
 };
 
-// Of the only tensor with this many roles: its rows, each filled with its own number.
+// Rows of a tensor of this shape, each filled with its own number.
 std::vector<float> numbered_rows(const Shape& shape) {
   std::vector<float> values;
   for (int64_t row = 0; row < shape[0]; ++row) {
@@ -44,7 +44,7 @@ std::vector<float> numbered_rows(const Shape& shape) {
   return values;
 }
 
-// Q, K and V in one tensor of this layout, whose values are its elements' rows.
+// Q, K and V in one tensor of this layout. The value of an element is its row.
 struct Arranged {
   ModelConfig config = test::model_of(test::tiny_config());
   std::unique_ptr<Backend> backend = make_cpu_backend(2);
@@ -70,7 +70,7 @@ struct Arranged {
   }
 };
 
-// The first column.
+// The first column of a matrix.
 std::vector<float> rows_of(const ConstTensorView& view) {
   std::vector<float> found;
   const int64_t width = view.shape.elements() / view.shape[0];
@@ -78,7 +78,7 @@ std::vector<float> rows_of(const ConstTensorView& view) {
   return found;
 }
 
-// The numbers [begin, end) one after another, for each pair.
+// For each pair, the numbers [begin, end), one after another.
 std::vector<float> numbers(std::initializer_list<std::pair<int, int>> ranges) {
   std::vector<float> all;
   for (const auto& [begin, end] : ranges) {
@@ -107,7 +107,7 @@ TEST_CASE("weights: roles of one tensor are views of its rows, found once") {
         store.values.at("layers.0.gate_up_proj.weight").data() + 48 * 32);
 }
 
-// Four query heads and two KV heads of 8 elements: 64 rows, 32 for each KV head.
+// Four query heads and two KV heads of 8 elements: 64 rows, 32 per KV head.
 TEST_CASE("weights: rows that lie by KV head are sorted into Q, K and V") {
   const Arranged model(TensorLayout::by_kv_head);
   const auto& [q, k, v, norms] = model.layer.attn;
@@ -129,7 +129,7 @@ TEST_CASE("weights: a transposed tensor is turned, its bias not") {
   CHECK(rows_of(*k.bias) == numbers({{32, 48}}));
 }
 
-// 48 rows of each, of 32 columns.
+// 48 rows each for gate and up, with 32 columns.
 TEST_CASE("weights: rows of gate and up in turn are sorted, as are columns, and both biases") {
   std::vector<float> even, odd;
   for (int i = 0; i < 48; ++i) {
@@ -145,7 +145,7 @@ TEST_CASE("weights: rows of gate and up in turn are sorted, as are columns, and 
     CHECK(layer_tensors(model.config, 0).front().shape == (turned ? Shape{32, 96} : Shape{96, 32}));
     CHECK(layer.gate->weight.shape == Shape{48, 32});
     CHECK(layer.up.weight.shape == Shape{48, 32});
-    if (turned) {  // numbered are the columns that products take
+    if (turned) {  // the columns that products take are numbered
       for (int64_t i = 0; i < 32; ++i)
         CHECK(layer.up.weight.as<float>()[i] == static_cast<float>(i));
     } else {
