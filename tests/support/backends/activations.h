@@ -1,4 +1,4 @@
-// Every activation by its definition in double, and how far arithmetic in floats may be off.
+// Every activation by its definition in double, and the error allowed for arithmetic in floats.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@ struct NamedActivation {
   std::string name;
   Activation activation;
   double (*of)(double x);
-  // `unit`: of the arithmetic, 2^-24 for floats.
+  // `unit`: the unit roundoff, 2^-24 for floats.
   double (*error)(double x, double unit);
 };
 
@@ -24,10 +24,10 @@ inline double gelu_inner(double x) {
 
 inline const std::vector<NamedActivation>& activations() {
   static const std::vector<NamedActivation> all = {
-      // exp is within 2 units in the last place, 4 roundings; then a sum and a quotient.
+      // exp is within 2 units in the last place, which is 4 roundings; then a sum and a quotient.
       {"silu", Activation::silu, [](double x) { return x / (1 + std::exp(-x)); },
        [](double x, double unit) { return 6 * unit * std::abs(x / (1 + std::exp(-x))); }},
-      // The same, of 2 u, whose 7 roundings change what exp gives by as many times 2 u.
+      // silu of 2 u. The 7 roundings of u change the result of exp by as many times 2 u.
       {"gelu_tanh", Activation::gelu_tanh,
        [](double x) { return x / (1 + std::exp(-2 * gelu_inner(x))); },
        [](double x, double unit) {
@@ -35,7 +35,7 @@ inline const std::vector<NamedActivation>& activations() {
          const double steep = x < 0 ? std::min(std::abs(2 * gelu_inner(x)), 200.0) : 1;
          return (6 + 7 * (1 + steep)) * unit * std::abs(result) + 1e-36;
        }},
-      // 1 + erf cancels where x is negative: what is left is off by a few units of 1.
+      // 1 + erf cancels for negative x: the remainder is off by a few units of 1.
       {"gelu_erf", Activation::gelu_erf,
        [](double x) { return x / 2 * std::erfc(-x / std::sqrt(2.0)); },
        [](double x, double unit) { return 5 * unit * std::abs(x); }},
@@ -43,7 +43,7 @@ inline const std::vector<NamedActivation>& activations() {
        [](double, double) { return 0.0; }},
       {"relu squared", Activation::relu_squared, [](double x) { return x < 0 ? 0.0 : x * x; },
        [](double x, double unit) { return unit * x * x + 0x1p-149; }},
-      // As silu, but for the factor x.
+      // silu without the factor x.
       {"sigmoid", Activation::sigmoid, [](double x) { return 1 / (1 + std::exp(-x)); },
        [](double x, double unit) { return 6 * unit / (1 + std::exp(-x)) + 1e-36; }},
   };

@@ -1,4 +1,4 @@
-// Attention over a cache of random elements: run on a backend, and by its definition in double
+// Attention over a cache of random elements: on a backend, and by its definition in double
 // precision.
 #pragma once
 
@@ -27,9 +27,10 @@ struct Setup {
   int64_t window = 0;
   int64_t chunk = 0;
   float cap = 0;
-  bool bias = false;   // of scores, up to 5
+  bool bias = false;   // added to scores, up to 5
   bool sinks = false;  // from far below the scores to above all of them
-  // Per sequence: tokens in the cache, and how many of them are rows of this step (the last ones).
+  // For each sequence: its tokens in the cache, and how many of the last ones are rows of this
+  // step.
   std::vector<std::pair<int64_t, int64_t>> sequences = {{20, 20}};
   float q_range = 1;
 };
@@ -75,7 +76,7 @@ class Scene {
     const auto n_seqs = static_cast<int64_t>(setup.sequences.size());
     n_pages_ = max_pages_ * n_seqs + 1;
     for (int64_t s = 0; s < n_seqs; ++s) {
-      // Pages are handed out backwards and mixed; page 0 is NaN, and nobody's.
+      // Pages are handed out backwards and mixed. Page 0 is NaN, and belongs to nobody.
       for (int64_t p = 0; p < max_pages_; ++p) {
         pages_.push_back(static_cast<int32_t>(n_pages_ - 1 - (p * n_seqs + s)));
       }
@@ -83,7 +84,7 @@ class Scene {
       for (int64_t t = context - rows; t < context; ++t) {
         positions_.push_back(static_cast<int32_t>(t));
         sequence_.push_back(s);
-        // Queries of a position are the same whichever rows are in the step.
+        // A position has the same query whichever rows are in the step.
         add_query(seed * 1000003 + static_cast<uint64_t>(s * 65536 + t));
       }
       indptr_.push_back(static_cast<int32_t>(positions_.size()));
@@ -148,7 +149,7 @@ class Scene {
     return get(backend, out.view());
   }
 
-  // What run() should give, element by element.
+  // The expected result of run(), element by element.
   Expected expected() const {
     Expected all;
     for (int64_t row = 0; row < static_cast<int64_t>(positions_.size()); ++row) {
@@ -169,7 +170,7 @@ class Scene {
     }
   }
 
-  // Random elements; those of page 0 and of places past a sequence's end are NaN.
+  // Random elements; page 0 and places past a sequence's end are NaN.
   void fill(std::vector<std::byte>& bytes, uint64_t seed, float range) {
     const int64_t per_page = setup_.n_kv_heads * setup_.page_size * setup_.head_dim;
     const auto count = static_cast<size_t>(n_pages_ * per_page);
@@ -214,9 +215,9 @@ class Scene {
     return element(pages_[at], head, token);
   }
 
-  // What one row and head should be, and what the kernels' rounding may make of it: scores are sums
-  // of head_dim products in f32, of queries with at least 11 bits; weights are rounded to the 16
-  // bits that the values are multiplied in.
+  // Adds the expected values of one row and head, and the error allowed for the kernels' rounding.
+  // Scores are sums of head_dim products in f32, of queries with at least 11 bits. Weights are
+  // rounded to the 16-bit type in which values are multiplied.
   void add_row(int64_t row, int64_t head, Expected& to) const {
     const int64_t s = sequence_[static_cast<size_t>(row)];
     const int64_t h = head / (setup_.n_heads / setup_.n_kv_heads);
@@ -246,7 +247,7 @@ class Scene {
           (static_cast<double>(setup_.head_dim + 8) * kUnitF32 * magnitudes + flushed) * k_scale);
     }
     if (setup_.bias) score_error += kUnitF32 * 5;
-    // tanh carries that on, with a few roundings of its own.
+    // tanh passes that error on, and adds a few roundings of its own.
     score_error += 8 * kUnitF32 * double{setup_.cap};
     const double sink = setup_.sinks ? double{sinks_[static_cast<size_t>(head)]} : -INFINITY;
     max = std::max(max, sink);
@@ -275,8 +276,8 @@ class Scene {
     }
   }
 
-  // Matrix products of some devices (gfx90a) take what is below f16's normal range for 0, where
-  // e5m2 has codes that nothing brings into it.
+  // Matrix products of some devices (gfx90a) flush numbers below f16's normal range to 0. e5m2 has
+  // codes there that no shift brings into the range.
   double least_kept() const {
     const std::optional<Fp8Format> format = fp8_format(setup_.cache);
     return format && fp8_spec(*format).mantissa_bits == 2 ? 0x1p-14 : 0;
@@ -302,7 +303,7 @@ class Scene {
   std::vector<int64_t> sequence_;
   std::vector<float> q_, k_scale_, v_scale_, bias_, sinks_;
   std::vector<std::byte> k_, v_;
-  std::vector<double> k_values_, v_values_;  // what these elements stand for
+  std::vector<double> k_values_, v_values_;  // the values of K and V
 };
 
 }  // namespace fp8kv::test

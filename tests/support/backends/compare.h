@@ -12,8 +12,8 @@ namespace fp8kv::test {
 // Unit roundoff of f32: no rounding changes a normal value by more than this part of it.
 inline constexpr double kUnitF32 = 0x1p-24;
 
-// Checks |actual[i] - expected[i]| <= allowed[i] for every i and reports the element that uses most
-// of its tolerance. NaN is close to nothing.
+// Checks |actual[i] - expected[i]| <= allowed[i] for every i, and reports the element that uses
+// most of its tolerance. NaN is close to nothing.
 inline void expect_close(std::span<const float> actual, std::span<const double> expected,
                          std::span<const double> allowed) {
   REQUIRE(actual.size() == expected.size());

@@ -1,4 +1,4 @@
-// A backend that counts the bytes it allocated and that are still in use, and the most there were.
+// A backend that counts its allocated bytes that are still in use, and their maximum.
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// What tests of the CPU backend need: every instruction set of this machine, buffers of exactly the
-// size asked for at any alignment, and random values.
+// Helpers for tests of the CPU backend: every instruction set of this machine, buffers of an exact
+// size at any alignment, and random values.
 #pragma once
 
 #include <cmath>
@@ -19,7 +19,7 @@
 
 namespace fp8kv::test {
 
-// ThreadSanitizer sees the last alone: threads share the work above the instruction set.
+// With ThreadSanitizer only the last set is tested: threads share only the code above the sets.
 inline std::vector<CpuIsa> available_isas() {
   std::vector<CpuIsa> isas;
   for (const CpuIsaRow& row : cpu_isas()) {
@@ -29,16 +29,17 @@ inline std::vector<CpuIsa> available_isas() {
   return isas;
 }
 
-// What a product of `dtype` may be wrong by, as part of the magnitudes it sums up, beside its
-// additions: a matrix unit keeps 16 bits of what f16 weights are multiplied by, and leaves out the
-// product of the lesser parts. One that multiplies f16 keeps 22 bits of it, but of experts.
+// The error of a product of `dtype` besides its additions, as a share of the magnitudes that it
+// sums up. For f16 weights, a bf16 matrix unit keeps 16 bits of the activations, and omits the
+// product of the lesser parts. A unit that multiplies f16 keeps 22 bits, except for experts.
 inline double parted_error(CpuIsa isa, DType dtype) {
   const bool parted = dtype == DType::f16 && cpu_kernels(isa).matrix_unit != nullptr;
   return parted ? 0x1p-17 + 0x1p-18 : 0.0;
 }
 
-// The set whose products of decoded weights those of codes are like, for a step of `rows` rows: AMX
-// multiplies few rows of its own numbers by its tiles, but few rows of codes as AVX-512 BF16 does.
+// The set whose products with decoded weights have the bits of products with codes, for a step of
+// `rows` rows. AMX multiplies few rows of its own numbers by tiles, but few rows of codes like
+// AVX-512 BF16.
 inline CpuIsa isa_like_codes(CpuIsa isa, DType dtype, int64_t rows) {
   const bool by_tiles = (isa >= CpuIsa::amx && dtype == DType::bf16) ||
                         (isa == CpuIsa::amx_fp16 && dtype == DType::f16);
@@ -68,7 +69,7 @@ class Elements {
   }
 
   ConstTensorView view() const { return {block_.get() + offset_, dtype_, shape_}; }
-  // The value that element i really has.
+  // The value of element i after rounding.
   double operator[](int64_t i) const {
     const std::byte* from = block_.get() + offset_ + i * static_cast<int64_t>(dtype_bytes(dtype_));
     switch (dtype_) {
@@ -99,7 +100,7 @@ class Elements {
   std::unique_ptr<std::byte[]> block_;
 };
 
-// Floats of a backend that start as `values`.
+// An f32 tensor on a backend, filled with `values`.
 inline Tensor tensor_of(Backend& backend, const std::vector<float>& values, const Shape& shape) {
   Tensor tensor = backend.allocate(DType::f32, shape);
   backend.copy_in(tensor.view(), {reinterpret_cast<const std::byte*>(values.data()), DType::f32,

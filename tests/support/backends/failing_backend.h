@@ -1,5 +1,5 @@
-// A backend that is another one until its n-th activation, where it throws: a run that ends
-// in the middle of a layer.
+// A backend that forwards to another until its n-th activation, where it throws: a run then ends in
+// the middle of a layer.
 #pragma once
 
 #include <memory>

@@ -1,8 +1,8 @@
-// Stands where cublasLt would be or, with FAKE_HIPBLASLT, hipBLASLt: the functions that are called,
-// with the numbers of the real headers, on memory that the host can read. As strict as the real
-// ones may be, and an algorithm's bits depend on what it was chosen for, as theirs do.
-// FAKE_GEMM in the environment: "create", "matmul": that function fails; "narrow": there is no
-// algorithm for results of fewer than 32 columns.
+// A fake cublasLt or, with FAKE_HIPBLASLT, hipBLASLt: the called functions, with the numbers of the
+// real headers, on memory of the host. It is as strict as the real ones may be. Like theirs, an
+// algorithm's bits depend on what it was chosen for.
+// FAKE_GEMM in the environment: "create" and "matmul" make that function fail. With "narrow" there
+// is no algorithm for results of fewer than 32 columns.
 #include <atomic>
 #include <cstdint>
 #include <cstdlib>
@@ -50,10 +50,10 @@ struct Preference {
   uint32_t alignment = 256;
 };
 
-// Deliberately not at a multiple of anything but what the interface promises.
+// Deliberately unaligned, except for the alignment that the interface promises.
 struct Algorithm {
   uint64_t mark;
-  uint64_t rows, cols, depth;  // that it was chosen for
+  uint64_t rows, cols, depth;  // what it was chosen for
 };
 constexpr uint64_t kMark = 0x67656d6d;
 
@@ -76,7 +76,8 @@ void put_at(void* data, int type, uint64_t index, float x) {
   }
 }
 
-// Whether the product is one that an algorithm was asked for: result = a' b, by columns.
+// Whether the operands fit the description that an algorithm was chosen for: result = a' b, by
+// columns.
 bool fits(const Operation& operation, const Layout& a, const Layout& b, const Layout& c) {
   const auto dense = [](const Layout& of) { return of.pitch == static_cast<int64_t>(of.rows); };
   const bool types = a.type == b.type && (c.type == a.type || c.type == 0);

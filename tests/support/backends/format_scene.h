@@ -1,5 +1,5 @@
-// A cache of any format: what is appended, what lies in the pools, and what attention makes of it.
-// Tests of the CPU and of GPUs run it alike.
+// A cache of any format: its rows, the contents of its pools, and attention over it. Tests of the
+// CPU and of GPUs share it.
 #pragma once
 
 #include <algorithm>
@@ -25,7 +25,7 @@ struct FormatScene {
   DType round_to = DType::f32;
   int64_t window = 0;
   float q_scale = 0;         // see PagedKv
-  bool toward_zero = false;  // the same
+  bool toward_zero = false;  // see PagedKv
 
   static constexpr int32_t kPageSize = 4;
   static constexpr float kKScale = 0.0031f, kVScale = 0.0007f, kScoreScale = 0.2f;
@@ -43,9 +43,9 @@ struct FormatScene {
     }
     return all;
   }
-  // The most that attention in f32 may differ from exact arithmetic over the same rows. A score is
-  // a sum of head_dim products and errs by (head_dim + 2) roundings of the sum of their magnitudes;
-  // a weight errs by twice that of its largest score, and a sum of `tokens` weights by one rounding
+  // The largest error of attention in f32 against exact arithmetic over the same rows. A score is a
+  // sum of head_dim products, and errs by (head_dim + 2) roundings of the sum of their magnitudes.
+  // A weight errs by twice that of its largest score, and a sum of `tokens` weights by one rounding
   // each. A rotated head has elements up to sqrt(head_dim) times as large.
   double allowed_error() const {
     constexpr double kUnit = 0x1p-24;
@@ -128,7 +128,7 @@ inline FormatOutcome run_format(Backend& backend, const FormatScene& s) {
   return {bytes_of(backend, k_pool), bytes_of(backend, v_pool), floats_of(backend, out.view())};
 }
 
-// Every cache whose rows are not elements of one type, and has K and V of its own; a mixed one too.
+// Every cache with K and V of its own whose rows are not elements of one type, and a mixed one.
 inline std::vector<CacheType> made_caches() {
   return {KvFormat::nvfp4,
           KvFormat::nvfp4_4over6,

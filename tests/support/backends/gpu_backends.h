@@ -1,5 +1,5 @@
-// The GPU backends that tests run on, and tensors of any type on them. Built with
-// FP8KV_TEST_SIM these are the simulator's two; without, those of the modules beside the program.
+// The GPU backends for tests, and tensors of any type on them. With FP8KV_TEST_SIM these are the
+// two simulators; otherwise, those of the modules beside the program.
 #pragma once
 
 #include <cstdio>
@@ -37,10 +37,10 @@ struct NamedBackend {
 
 #ifdef FP8KV_TEST_SIM
 
-// Sizes that a GPU is worth would take a simulator minutes.
+// Sizes worth a GPU would take a simulator minutes.
 inline constexpr bool kSimulated = true;
 
-// ThreadSanitizer has the first alone, see kernels/sim/CMakeLists.txt.
+// ThreadSanitizer gets only the first, see kernels/sim/CMakeLists.txt.
 inline std::vector<NamedBackend> gpu_backends() {
 #ifdef __SANITIZE_THREAD__
   return {{"sim32", sim32::make_gpu_backend}};
@@ -49,12 +49,12 @@ inline std::vector<NamedBackend> gpu_backends() {
 #endif
 }
 
-// The order of threads, warps and blocks from here on; see kernels/sim/sim.h. A GPU takes its own,
-// so that there a call is repeated.
+// Sets the order of threads, warps and blocks from here on; see kernels/sim/sim.h. A GPU has its
+// own order, so there a call is merely repeated.
 inline void set_order(uint64_t seed) {
   sim::set_order(seed);
 }
-// The order of copies and ops on backends made from here on; see kernels/sim/sim_queues.h.
+// Sets the order of copies and ops on backends made from here on; see kernels/sim/sim_queues.h.
 inline void set_interleaving(uint64_t seed) {
   sim::set_interleaving(seed);
 }
@@ -63,7 +63,8 @@ inline void set_interleaving(uint64_t seed) {
 
 inline constexpr bool kSimulated = false;
 
-// Those with a device. Says so where there is none: ctest then counts the test as skipped.
+// The backends that have a device. Prints a note if there are none: ctest then counts the test as
+// skipped.
 inline std::vector<NamedBackend> gpu_backends() {
   std::vector<NamedBackend> found;
   for (const char* name : {"cuda", "hip", "ptx"}) {
@@ -84,7 +85,7 @@ inline void set_interleaving(uint64_t) {}
 
 #endif
 
-// Calls work(backend) for each.
+// Calls work(backend) for each GPU backend.
 template <typename Work>
 void on_every_backend(Work work) {
   for (const NamedBackend& named : gpu_backends()) {
@@ -94,7 +95,7 @@ void on_every_backend(Work work) {
   }
 }
 
-// What activations may be, and what a cache may hold.
+// The types of activations, and those of caches.
 inline constexpr DType kComputeTypes[] = {DType::f32, DType::f16, DType::bf16};
 inline std::vector<DType> cache_types() {
   return {DType::f32,         DType::f16,     DType::bf16,       DType::f8_e4m3,
@@ -117,7 +118,7 @@ inline std::vector<float> rounded_to(std::vector<float> values, DType dtype) {
   return values;
 }
 
-// The values rounded to `dtype`, as they lie in memory.
+// The bytes of the values, rounded to `dtype`.
 inline std::vector<std::byte> encoded_as(const std::vector<float>& values, DType dtype) {
   const size_t size = dtype_bytes(dtype);
   std::vector<std::byte> bytes(values.size() * size);

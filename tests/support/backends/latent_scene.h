@@ -1,4 +1,4 @@
-// Latent attention's ops on made-up values: what tests of the CPU and of GPUs run alike.
+// Latent attention's ops on made-up values, shared by tests of the CPU and of GPUs.
 #pragma once
 
 #include <cmath>
@@ -13,8 +13,8 @@
 
 namespace fp8kv::test {
 
-// One sequence of `tokens`, all of them rows of the step, whose cache lies in pages of four that
-// are handed out backwards.
+// One sequence of `tokens`, all of them rows of the step. Its cache is in pages of four that are
+// handed out backwards.
 struct LatentScene {
   int64_t tokens = 11;
   int64_t n_heads = 3;
@@ -34,8 +34,8 @@ struct LatentScene {
     Rng rng(seed);
     return random_floats(rng, count);
   }
-  // What is appended of K, and the latents, of magnitudes that differ from block to block and
-  // token to token; the first latent is all zeros.
+  // The rotated part of K, and the latents. Magnitudes differ from block to block and from token to
+  // token; the first latent is all zeros.
   std::vector<float> rotated() const { return values(2, tokens * rope_dim); }
   std::vector<float> latent() const {
     std::vector<float> all = values(3, tokens * rank);
@@ -52,8 +52,8 @@ struct LatentScene {
 struct LatentOutcome {
   std::vector<float> attended;      // [tokens, n_heads, rank]
   std::vector<std::byte> cache;     // the pool of K
-  std::vector<float> amax;          // of Q, K and V
-  std::vector<uint64_t> n_counted;  // of Q, K and V
+  std::vector<float> amax;          // maxima of Q, K and V
+  std::vector<uint64_t> n_counted;  // counts of Q, K and V
 };
 
 // Appends K and V, rotated by nothing, and attends.
@@ -152,7 +152,8 @@ inline float largest_magnitude(const std::vector<float>& values) {
   return most;
 }
 
-// Products of heads: 3 heads of 5 elements, of which those from 2 on, to 7 from 4 on of 13.
+// Products of 3 heads. They read elements [2, 23) of a head's 29, and write elements [4, 67) of its
+// 70.
 struct HeadsCase {
   int64_t rows = 6;
   int64_t n_heads = 3;
@@ -160,7 +161,7 @@ struct HeadsCase {
   int64_t out_width = 70, out_first = 4, out_dim = 63;
 };
 
-// [n, n_heads, out_width], of which what no product writes is -1.
+// [n, n_heads, out_width]; elements that no product writes stay -1.
 inline std::vector<float> run_heads(Backend& backend, const HeadsCase& c,
                                     const std::vector<float>& x, const ConstTensorView& weights) {
   const Tensor in = tensor_of(backend, x, {c.rows, c.n_heads, c.x_width});

@@ -15,7 +15,7 @@
 
 namespace fp8kv::test {
 
-// In [-1, 1), rounded to `dtype`.
+// Random values in [-1, 1), rounded to `dtype`.
 inline std::vector<float> random_values(uint64_t seed, int64_t count, DType dtype) {
   Rng rng(seed);
   std::vector<float> values(static_cast<size_t>(count));
@@ -23,7 +23,7 @@ inline std::vector<float> random_values(uint64_t seed, int64_t count, DType dtyp
   return rounded_to(std::move(values), dtype);
 }
 
-// What rounding to `dtype` and f32 arithmetic with `roundings` steps of it may change.
+// The error of rounding to `dtype`, and of f32 arithmetic with `roundings` steps.
 inline double allowed(double magnitude, double value, double roundings, DType dtype) {
   return roundings * kUnitF32 * magnitude + unit_of(dtype) * std::abs(value) + 0x1p-25;
 }
@@ -75,7 +75,8 @@ inline void check_linear(Backend& backend, DType dtype, const LinearCase& c) {
           magnitude += std::abs(product);
         }
         expected.push_back(sum);
-        // Every product is added once, to a sum within `magnitude`; then bias and accumulation.
+        // Every product is added once, to a sum within `magnitude`; then come bias and
+        // accumulation.
         tolerance.push_back(allowed(magnitude, sum, static_cast<double>(c.in_dim) + 3, out_type));
       }
     }

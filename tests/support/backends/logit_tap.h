@@ -1,5 +1,5 @@
-// A backend that hands everything on to another and notes every row of logits that is drawn from,
-// by seed and position: what a sequence gets, to the last bit.
+// A backend that forwards to another, and notes every row of logits that is drawn from, by seed and
+// position. So a test sees a sequence's logits to the last bit.
 #pragma once
 
 #include <cstdint>

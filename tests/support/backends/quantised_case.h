@@ -1,4 +1,4 @@
-// A matrix in each of the forms that quantised weights are stored in, of random codes.
+// A matrix of random codes in each form of stored quantised weights.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@ namespace fp8kv::test {
 struct QuantisedCase {
   std::string name;
   QuantisedMatrix matrix;  // without pointers
-  // [bytes]: of what the pointers are to; empty where the form has none.
+  // The memory that the pointers point to; empty if the form has none.
   std::vector<uint32_t> codes, scales, zeros, groups, overall;
 
   const QuantisedMatrix& on_host() {
@@ -45,7 +45,7 @@ inline std::vector<std::byte> decoded_on_host(const QuantisedMatrix& matrix, DTy
   return out;
 }
 
-// Sizes are no multiples of what loops take at a time, where the form allows that.
+// Sizes are not multiples of a loop's step, as far as the form allows.
 inline std::vector<QuantisedCase> quantised_cases() {
   std::vector<QuantisedCase> cases;
   Rng rng(5);
@@ -54,7 +54,7 @@ inline std::vector<QuantisedCase> quantised_cases() {
     for (uint32_t& word : words) word = static_cast<uint32_t>(rng.next());
     return words;
   };
-  // Floats of ordinary size.
+  // Ordinary f32 scales.
   const auto scales_f32 = [&](int64_t count) {
     std::vector<uint32_t> words(static_cast<size_t>(count));
     for (uint32_t& word : words) {
@@ -94,7 +94,7 @@ inline std::vector<QuantisedCase> quantised_cases() {
     QuantisedCase& bytes = add("bytes, a scale for each block", 70, 133);
     bytes.matrix.codes_as = codes;
     bytes.codes = random(70 * 133);
-    // Without NaN and infinity, whose bits are not one.
+    // Masks out NaN and infinity, whose bits are not unique.
     for (uint32_t& word : bytes.codes) word &= 0x3F3F3F3Fu;
     bytes.scales = scales_f32(by_blocks(bytes.matrix, 24, 20));
   }

@@ -1,4 +1,4 @@
-// A quantised matrix where a backend computes.
+// A quantised matrix in a backend's memory.
 #pragma once
 
 #include <vector>
@@ -8,7 +8,7 @@
 
 namespace fp8kv::test {
 
-// What the pointers of a matrix are to, on a backend.
+// Copies the memory of a matrix's pointers to a backend.
 class OnBackend {
  public:
   OnBackend(Backend& backend, test::QuantisedCase& quantised) : matrix_(quantised.on_host()) {

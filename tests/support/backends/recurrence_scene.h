@@ -1,5 +1,5 @@
-// Sequences of random rows for the ops that keep a state, what these give in one step or cut into
-// several, and the same in double precision.
+// Sequences of random rows for the ops that keep a state: their results in one step or in several,
+// and in double precision.
 #pragma once
 
 #include <algorithm>
@@ -25,13 +25,13 @@ struct RecurrenceScene {
   bool conv_bias = false;
   bool skip = false;
   float least_step = 0.0f, most_step = std::numeric_limits<float>::infinity();
-  std::vector<int64_t> lengths = {9, 1, 5};  // of sequences
-  std::vector<int64_t> slots = {2, 0, 3};    // of their states; -1: not kept
+  std::vector<int64_t> lengths = {9, 1, 5};  // one per sequence
+  std::vector<int64_t> slots = {2, 0, 3};    // slot of each sequence's state; -1: not kept
   int64_t n_slots = 4;
   std::vector<float> q = {}, k = {}, v = {}, step = {}, strength = {}, a_log = {}, step_bias = {},
                      skips = {};
   std::vector<float> x = {}, weight = {},
-                     bias = {};  // of the convolution, v_heads * v_dim channels
+                     bias = {};  // for the convolution, v_heads * v_dim channels
 
   int64_t rows() const {
     int64_t n = 0;
@@ -55,7 +55,7 @@ struct RecurrenceScene {
     x = random_floats(rng, n * channels());
     weight = random_floats(rng, channels() * conv_width);
     bias = random_floats(rng, channels());
-    // The decay of a head is felt, and not at once all.
+    // A head's state decays noticeably, but not at once.
     for (float& value : a_log) value -= 2;
   }
 };
@@ -68,14 +68,14 @@ struct ScenePart {
 };
 using SceneStep = std::vector<ScenePart>;
 
-// All sequences side by side, whole.
+// A step of all sequences, whole and side by side.
 inline SceneStep whole_step(const RecurrenceScene& scene) {
   SceneStep step;
   for (size_t i = 0; i < scene.lengths.size(); ++i) step.push_back({i, 0, scene.lengths[i]});
   return step;
 }
 
-// A sequence of the scene alone, in steps that end before these rows, and before its last.
+// Steps of one sequence of the scene, cut before these rows and before its last row.
 inline std::vector<SceneStep> cut_before(const RecurrenceScene& scene, size_t sequence,
                                          const std::vector<int64_t>& rows) {
   std::vector<SceneStep> steps;
@@ -88,11 +88,11 @@ inline std::vector<SceneStep> cut_before(const RecurrenceScene& scene, size_t se
   return steps;
 }
 
-// What the steps give, one after the other on one backend, in the order of the scene's rows.
+// The results of consecutive steps on one backend, in the order of the scene's rows.
 struct RecurrenceOutcome {
   std::vector<float> recurred;   // [rows, v_heads, v_dim]
   std::vector<float> convolved;  // [rows, channels]
-  // What is kept in the end: of Recurrence::state and of CausalConv::state.
+  // The final contents of Recurrence::state and of CausalConv::state.
   std::vector<float> states, tails;
   bool operator==(const RecurrenceOutcome&) const = default;
   bool same_rows(const RecurrenceOutcome& other) const {
@@ -112,7 +112,7 @@ inline RecurrenceOutcome run_steps(Backend& backend, const RecurrenceScene& s,
       backend.allocate(DType::f32, Shape{s.n_slots, state_elements(s.v_heads, s.k_dim, s.v_dim)});
   const Tensor tail =
       backend.allocate(DType::f32, Shape{s.n_slots, s.conv_width - 1, s.channels()});
-  // What another sequence left there.
+  // Fills the state with leftovers of another sequence.
   const auto spoil = [&](const Tensor& tensor) {
     const std::vector<float> old(static_cast<size_t>(tensor.view().shape.elements()), 3.0f);
     backend.copy_in(tensor.view(), {reinterpret_cast<const std::byte*>(old.data()), DType::f32,
@@ -194,7 +194,7 @@ inline RecurrenceOutcome run_steps(Backend& backend, const RecurrenceScene& s,
   return out;
 }
 
-// In double precision, with what rounding to `unit` may change of each.
+// The results in double precision, and the error that rounding to `unit` may cause in each.
 struct ExactRecurrence {
   std::vector<double> recurred, recurred_allowed, convolved, convolved_allowed;
 };
@@ -210,7 +210,7 @@ inline ExactRecurrence exact_recurrence(const RecurrenceScene& s, double unit = 
   for (const int64_t length : s.lengths) {
     const auto cells = static_cast<size_t>(s.v_heads * s.k_dim * s.v_dim);
     std::vector<double> state(cells);
-    double most = 0;  // the largest magnitude that anything of the sequence came to
+    double most = 0;  // the largest magnitude in any state of the sequence
     for (int64_t row = first; row < first + length; ++row) {
       for (int64_t head = 0; head < s.v_heads; ++head) {
         std::vector<double> q, k;
@@ -253,8 +253,8 @@ inline ExactRecurrence exact_recurrence(const RecurrenceScene& s, double unit = 
           out.recurred.push_back(result);
         }
       }
-      // Every row rounds sums of k_dim products of at most `most` and 1, and some more; what it
-      // leaves wrong in a state does not grow.
+      // Every row rounds sums of k_dim products of at most `most` and 1, and some more. Its error
+      // in a state does not grow.
       const double roundings = static_cast<double>((s.k_dim + 16) * (row - first + 2) * s.k_dim);
       for (int64_t i = 0; i < s.v_heads * s.v_dim; ++i) {
         out.recurred_allowed.push_back(roundings * unit * (1 + most));

@@ -1,5 +1,5 @@
-// Matrices as quantisers write them: rows and groups of the sizes that models have, which products
-// read in place.
+// Matrices in the forms of quantisers, with models' sizes of rows and groups. Products read them in
+// place.
 #pragma once
 
 #include <vector>
@@ -18,7 +18,7 @@ inline std::vector<QuantisedCase> wide_quantised_cases() {
     for (uint32_t& word : words) word = static_cast<uint32_t>(rng.next()) & mask;
     return words;
   };
-  // From ordinary ones down to those whose products are subnormal.
+  // Scales from ordinary ones down to those whose products are subnormal.
   const auto scales = [&](int64_t count, DType dtype) {
     std::vector<uint32_t> words;
     for (int64_t i = 0; i < count; ++i) {
