@@ -300,7 +300,7 @@ struct ExpertScratch {
   int32_t* counts = nullptr;    // [experts]: rows sent to each
   int32_t* places = nullptr;    // [sent]: place of choice i % per_token of row i / per_token
   int32_t* rows = nullptr;      // [sent]: by place
-  float* weights = nullptr;     // [sent]: factors of rows on their way in, by place
+  float* weights = nullptr;     // [sent]: factors of the experts' inputs, by place
   ExpertTile* tiles = nullptr;  // [tiles]
   void* hidden = nullptr;       // [sent, hidden_dim], x's type, by place
   float* made = nullptr;        // [sent, dim], by place
@@ -352,7 +352,7 @@ struct StreamMix {
 void mix_streams(Stream stream, DType dtype, const void* x, const float* shares, float more,
                  void* y, const StreamMix& mix);
 
-// Where a step's sequences keep their states: see Batch.
+// The places of the states of a step's sequences: see Batch.
 struct StateRows {
   const int32_t* positions = nullptr;  // [n]
   const int32_t* indptr = nullptr;     // [n_seqs + 1]

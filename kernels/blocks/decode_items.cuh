@@ -93,7 +93,7 @@ __device__ inline Item item_at(const Decode& decode, const int* ends, int number
       low = middle + 1;
     }
   }
-  low = warp_uniform(low);  // and with it what is of the row
+  low = warp_uniform(low);  // so that the row's values are scalars too
   item.row = low;
   const Visible visible = visible_from(attention.rows.positions[low], attention.window);
   item.chunks = chunk_count(visible);

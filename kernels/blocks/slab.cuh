@@ -21,7 +21,7 @@ struct Slab {
   static constexpr int kRowBytes = kHeadDim * static_cast<int>(sizeof(Cache));
   static constexpr int kKeyPitch = kRowBytes + (kLoads<Cache> ? 16 : kRowBytes % 128 == 0 ? 64 : 0);
   static constexpr int kValuePitch = kRowBytes + 16;
-  // As many tokens as registers and shared memory hold.
+  // Tokens of a slab: registers and shared memory limit them.
   static constexpr int kTokens = [] {
     int tokens = kRowBytes <= 256 && kHeadDim <= 128 ? 64 : 32;
     while (size_t{kSlabStages} * tokens * (kKeyPitch + kValuePitch) > kMostSharedBytes) tokens /= 2;

@@ -80,7 +80,7 @@ measured() {
       /^    \.sgpr_spill_count: / { scalars = $2 }
       /^    \.vgpr_count: / { registers = $2 }
       /^    \.vgpr_spill_count: / { print name, arch, registers, local, 4 * $2, scalars }' {} +
-  } | sed -E 's/^[^ ]*[0-9]([a-z_]+_kernel)/\1/' |  # what is before changes with every build
+  } | sed -E 's/^[^ ]*[0-9]([a-z_]+_kernel)/\1/' |  # the part before changes with every build
     LC_ALL=C sort
 }
 

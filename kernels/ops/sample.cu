@@ -6,8 +6,8 @@
 namespace fp8kv::FP8KV_GPU {
 namespace {
 
-// As many threads as a block can have. One multiprocessor reads a row, and waits for memory or for
-// its few double-precision units; more threads wait less.
+// The most threads that a block can have. One multiprocessor reads a row, and waits for memory or
+// for its few double-precision units; more threads wait less.
 constexpr int kThreads = 1024;
 constexpr int kWarps = kThreads / kWarp;
 constexpr int kDigits = 256;  // keys are compared eight bits at a time

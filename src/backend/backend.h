@@ -178,7 +178,7 @@ struct Routed {
 // ExpertMatrices::swiglu.
 struct ExpertBiases {
   ConstTensorView gate, up;  // [experts, hidden_dim]
-  ConstTensorView down;      // [experts, dim]; what it is added to is weighed with it
+  ConstTensorView down;      // [experts, dim]; added before the expert's weight
 };
 
 // The matrices of several experts, which lie anywhere on the backend.
@@ -189,13 +189,13 @@ struct ExpertMatrices {
   DType dtype = DType::f32;  // the matrices' dtype, which is the model's
   int64_t hidden_dim = 0;
   Activation activation = Activation::silu;
-  bool weigh_input = false;  // weights multiply rows on their way in, not what is made of them
+  bool weigh_input = false;  // weights multiply the experts' inputs, not their outputs
   // [3 * experts], in the order of `addresses`: matrices that Backend::in_place returned. They have
   // no address. Empty: none.
   std::span<const std::optional<QuantisedMatrix>> codes = {};
   std::optional<ExpertBiases> biases = {};
   std::optional<ClampedSwiglu> swiglu = {};  // in place of the activation
-  bool gated = true;  // else there is no gate, nor `biases` or `swiglu`: down(activation(up(x)))
+  bool gated = true;  // false: no gate, `biases` or `swiglu`: down(activation(up(x)))
   // [experts] u64: raised, like Backend::amax does, to the largest magnitude that each expert's
   // `down` multiplies. Absent: not measured.
   std::optional<TensorView> down_amax = {};

@@ -60,7 +60,7 @@ void check_layer(const ModelConfig& config, int64_t index) {
   check_cache(config, index);
 }
 
-// Checks that either all layers use latent attention or none does.
+// Checks that all layers use latent attention, in the latent's sizes, or that none does.
 void check_latent(const ModelConfig& config) {
   const LatentConfig latent = config.latent.value_or(LatentConfig());
   for (int64_t index = 0; index < config.n_layers(); ++index) {
@@ -141,8 +141,7 @@ void check_block(const ModelConfig& config) {
   }
 }
 
-// Checks the multipliers of single blocks: such blocks may have none of the features that would
-// conflict.
+// Checks that no block with multipliers of its own has a feature that is computed without them.
 void check_multipliers(const ModelConfig& config) {
   const BlockConfig& block = config.block;
   if (block.attention_in_multiplier != 1.0 && !norms_input(block.norm_place)) {
@@ -162,8 +161,7 @@ void check_multipliers(const ModelConfig& config) {
   }
 }
 
-// Checks streams and LAuReL: they need norms on both sides, an input of the layer's own, and a
-// gate.
+// Checks that gate cuts, LAuReL and streams are in blocks for which the forward pass computes them.
 void check_streams(const ModelConfig& config) {
   const BlockConfig& block = config.block;
   if (!config.gate_cuts.empty() && !block.gated) {

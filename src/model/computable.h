@@ -5,8 +5,8 @@
 
 namespace fp8kv {
 
-// Throws unless Forward computes what the config says. Layers may differ only in their windows,
-// share one RoPE table, and follow BlockConfig's rules. check_rows checks the tensors.
+// Throws unless Forward computes what the config says: each layer's mixing, cache and heads, latent
+// attention, rotations, blocks, multipliers, experts and streams. check_rows checks the tensors.
 void check_computable(const ModelConfig& config);
 
 }  // namespace fp8kv

@@ -37,7 +37,7 @@ struct KvCacheOptions {
 class KvCache {
  public:
   // `scales` are in the format that scales_for names; null means 1 everywhere. One scale per tensor
-  // serves every head. REQUIRES that the model can_hold the cache.
+  // serves every head. REQUIRES can_hold for the model.
   KvCache(Backend& backend, const ModelConfig& config, const KvCacheOptions& options,
           const KvScales* scales);
 

@@ -14,7 +14,7 @@ namespace fp8kv {
 
 class LayerInputs {
  public:
-  // REQUIRES a model with layer_input_dim, and what RowTable does.
+  // REQUIRES a model with layer_input_dim, and what RowTable requires.
   LayerInputs(const Checkpoint& checkpoint, const ModelConfig& config, Backend& backend,
               EmbeddingTable table);
 

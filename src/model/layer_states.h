@@ -1,5 +1,5 @@
-// What layers without a cache keep of sequences: a convolution's last tokens, and a recurrent
-// state. The owner of the sequences assigns the slots.
+// The states that layers without a cache keep of sequences: a convolution's last tokens, and a
+// recurrent state. The owner of the sequences assigns the slots.
 #pragma once
 
 #include <cstdint>

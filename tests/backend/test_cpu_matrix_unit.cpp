@@ -257,7 +257,7 @@ TEST_CASE("cpu matrix unit: by f16 activations keep 22 bits, or 2^-25") {
 
 namespace {
 
-// The same numbers packed as weights and as columns, for 32 rows of `count` codes.
+// One set of numbers, packed as weights and as columns, for 32 rows of `count` codes.
 struct Packed {
   std::vector<uint16_t> weights;
   std::vector<float> columns;

@@ -55,7 +55,8 @@ class Rewritten {
   std::vector<TensorToWrite> tensors_;
 };
 
-// Where a tensor of all experts has element [row][column] of one role; the layout is the family's.
+// The place of element [row][column] of one role, in the family's layout of a tensor of all
+// experts.
 struct Place {
   int64_t row, column, roles, turn,
       rows;  // in the matrix; `turn` of `roles` roles, `rows` rows each
@@ -166,7 +167,7 @@ TEST_CASE("expert forms: experts in one tensor, gate before up, or up alone") {
     }
     for (int64_t layer = 0; layer < config.n_layers(); ++layer) {
       if (config.layer(layer).feed_forward != FeedForward::experts) continue;
-      std::vector<float> up, down;  // with the gate before, where there is one
+      std::vector<float> up, down;  // with the gate before it, if the model has one
       const bool gated = config.block.gated;
       const std::string at =
           cat(config.model_prefix, "layers.", layer, gated ? ".mlp" : ".mixer", ".experts.");

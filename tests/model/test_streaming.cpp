@@ -318,7 +318,7 @@ TEST_CASE("streaming: a file that cannot be read any more is named with the tens
     CAPTURE(named.name);
     const test::StreamedModel model;
     const FirstRead first = first_read(model.checkpoint, 1);
-    // Nothing is mapped at this process's first addresses, so reading there gives EIO.
+    // This process maps nothing at its first addresses, so reading there gives EIO.
     std::filesystem::remove(first.file);
     std::filesystem::create_symlink("/proc/self/mem", first.file);
     const auto backend = named.make();

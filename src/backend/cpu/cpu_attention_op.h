@@ -13,7 +13,7 @@
 
 namespace fp8kv::attention {
 
-// Tokens whose scores are in hand at once. Blocks begin at multiples of this.
+// Tokens whose scores are computed at a time. Blocks begin at multiples of this.
 constexpr int64_t kBlockTokens = kTileStride;
 // Tokens whose softmax is one online pass; longer contexts are merged from chunks, in order. A
 // constant, so that a row is always computed in the same way.
@@ -32,7 +32,7 @@ struct Span {
 
 struct Op {
   const CpuKernels& kernels;
-  const float* q;  // [n, n_heads, head_dim], rotated where the cache is
+  const float* q;  // [n, n_heads, head_dim], rotated if the cache is
   float* out;
   const PagedKv& kv;
   const Batch& batch;
@@ -44,7 +44,7 @@ struct Op {
   int64_t padded_dim;  // v_dim in whole strips
   bool by_unit;        // by the matrix unit
   bool as_floats;      // rows are decoded to f32 first: those that are not elements of one type
-  DType element;       // the type of what is read as K and V: f32 with as_floats
+  DType element;       // type of K and V as they are read: f32 with as_floats
   int64_t element_bytes;
 
   int64_t row_bytes() const { return head_dim * element_bytes; }

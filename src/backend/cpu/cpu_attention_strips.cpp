@@ -39,7 +39,7 @@ void multiply(const Op& op, const float* a, int64_t n, const float* panel, int64
   }
 }
 
-// scores[i][t] = q_i . k_t, with values and the keys of the next strip on their way meanwhile.
+// scores[i][t] = q_i . k_t; fetches values and the keys of the next strip meanwhile.
 void score(const Op& op, const Span& span, const BlockRows& rows, const BlockRows& next,
            const Work& work) {
   const int64_t n = op.queries(span), count = rows.count;

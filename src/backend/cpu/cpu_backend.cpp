@@ -260,7 +260,7 @@ class CpuBackend : public Backend {
   }
 
  private:
-  // Calls work(row, thread) for every row, in jobs of several rows where they are short.
+  // Calls work(row, thread) for every row, in jobs of several rows if rows are short.
   template <typename Work>
   void for_rows(int64_t n, int64_t dim, const Work& work) {
     const int64_t rows = std::max<int64_t>(1, kJobElements / std::max<int64_t>(dim, 1));

@@ -29,7 +29,7 @@ struct Piece {
   int64_t n_rows() const { return end_row - first_row; }
 };
 
-// What all jobs of a block of rows share.
+// Shared by all jobs of a block of rows.
 struct Block {
   const CpuKernels& kernels;
   PackedRows rows;

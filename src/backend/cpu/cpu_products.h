@@ -23,7 +23,7 @@ namespace fp8kv {
 inline constexpr int64_t kMostDotRows = 16;
 inline constexpr int64_t kMostNamedDotRows = 64;
 
-// Where part `part` of [0, n) begins, cut into `parts` nearly equal parts.
+// The beginning of part `part` of [0, n), cut into `parts` nearly equal parts.
 constexpr int64_t part_begin(int64_t n, int64_t parts, int64_t part) {
   return n * part / parts;
 }

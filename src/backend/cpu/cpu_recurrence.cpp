@@ -106,7 +106,7 @@ struct Recurring {
   Prepared prepared;
   const float* a_log;      // [v_heads]
   const float* step_bias;  // [v_heads]
-  const float* skip;       // [v_heads]; null: there is none
+  const float* skip;       // [v_heads]; null: none
   int64_t k_heads = args.k.shape[1];
   int64_t k_dim = args.k.shape[2];
   int64_t v_heads = args.v.shape[1];

@@ -9,7 +9,7 @@
 namespace fp8kv {
 
 struct RecurrenceScratch {
-  Scratch weights;  // packed weights of the convolution
+  Scratch weights;  // weights of the convolution, as floats
   Scratch rows;     // values that all columns of a state share
   Scratch states;   // for sequences whose state is not kept
 };

@@ -1,5 +1,5 @@
-// Where a streamed layer's tensors are in a buffer of the device, and in which pieces they are
-// read.
+// The places of a streamed layer's tensors in a buffer of the device, and the pieces in which they
+// are read.
 #pragma once
 
 #include <cstddef>

@@ -36,7 +36,7 @@ class WeightStream {
   // Starts to read the first layers.
   WeightStream(const Checkpoint& checkpoint, const ModelConfig& config, Backend& backend,
                std::vector<StreamedLayer> layers, const StreamOptions& options);
-  // Stops reading at once.
+  // Stops reading, at any point.
   ~WeightStream();
   WeightStream(const WeightStream&) = delete;
   WeightStream& operator=(const WeightStream&) = delete;

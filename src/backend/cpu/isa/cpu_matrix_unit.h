@@ -53,7 +53,7 @@ inline float f16_scale(uint32_t largest_bits) {
 struct UnitWeights {
   const std::byte* at;
   int64_t row_bytes;   // from a row to the next
-  int64_t half_bytes;  // from row 0 to row 16; 0: there are 16 rows only
+  int64_t half_bytes;  // from row 0 to row 16; 0: only 16 rows
   int64_t part_bytes;
   int64_t step_bytes;
 };

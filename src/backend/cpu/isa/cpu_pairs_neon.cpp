@@ -13,7 +13,7 @@ namespace fp8kv {
 namespace {
 
 constexpr int kStrip = 2 * neon::kLanes;
-// As many rows as the f32 tiles have. Three pairs of rows with eight pairs of columns are 24
+// Six rows, like the f32 tiles. Three pairs of rows with eight pairs of columns are 24
 // accumulators; with the rows and a vector of the panel that makes 28 of 32 registers.
 constexpr int kTileRows = 6;
 constexpr int kColumnPairs = kStrip / 2;

@@ -67,8 +67,8 @@ FP8KV_VBMI [[gnu::always_inline]] inline Halves look_up(const Tables& tables, __
   return {high, low};
 }
 
-// Where the bytes of 16 floats come from: float i takes byte first + i * step of the high bytes and
-// of the low bytes.
+// Which bytes make 16 floats: float i takes byte first + i * step of the high bytes and of the low
+// bytes.
 struct Places {
   alignas(64) std::array<uint8_t, 64> at{};
 
