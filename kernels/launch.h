@@ -257,7 +257,7 @@ struct DecodeSizes {
 
 DecodeSizes decode_sizes(const AttentionArguments& arguments);
 
-// Attention for single rows, at the speed of memory. REQUIRES takes_fast_attention and
+// Attention row by row, at the speed of memory. REQUIRES takes_fast_attention and
 // takes_decode.
 void attention_decode(Stream stream, DType activations, const AttentionArguments& arguments,
                       const DecodeScratch& scratch, int multiprocessors);

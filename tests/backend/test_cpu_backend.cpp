@@ -228,8 +228,8 @@ TEST_CASE("add and scale: equal double precision") {
       scaled.push_back(7.0 * x[i]);
       capped.push_back(2.0 * std::tanh(7.0 * x[i] / 2.0));
       // The sum has a product and an addition, the scaling a product. For tanh, two roundings of
-      // its argument change it by at most that part of it. 4 units in the last place are two
-      // roundings each. A per cent covers higher orders.
+      // its argument change it by at most that part of it, and tanh itself is off by 4 units in the
+      // last place, two roundings each. A per cent covers higher orders.
       sum_allowed.push_back(1.01 * test::kUnitF32 *
                             (std::abs(double{0.3f} * y[i]) + std::abs(sums.back())));
       scaled_allowed.push_back(test::kUnitF32 * std::abs(scaled.back()));

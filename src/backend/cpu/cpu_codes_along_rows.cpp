@@ -74,8 +74,7 @@ std::optional<QuantisedMatrix> form_along_rows(const QuantisedMatrix& matrix) {
     return std::nullopt;
   }
   QuantisedMatrix turned = matrix;
-  // Unsigned 8-bit zero points have no signed-byte type, but zero points less 128 and codes less
-  // 128 do.
+  // Unsigned 8-bit zero points do not fit signed bytes, but zero points and codes less 128 do.
   turned.codes_as = matrix.bits == 8 ? WeightCodes::i8 : WeightCodes::words;
   turned.zeros_as = ZeroPoints::i8;
   turned.zero_add = 0;

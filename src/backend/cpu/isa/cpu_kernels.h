@@ -92,8 +92,8 @@ struct CpuKernels {
   using Rotate = void (*)(float* x, const float* rope, int half);
   // Rounds x in place.
   using Round = void (*)(float* x, int64_t count);
-  // The bits of the largest magnitude, starting from `least`, which has bits too. The bits of
-  // infinity and NaN rank above all others.
+  // The bits of the largest magnitude of x, or `least` if it is larger; `least` is bits too. The
+  // bits of infinity and NaN rank above all others.
   using LargestBits = uint32_t (*)(const float* x, int64_t count, uint32_t least);
   // bins[i] = magnitude_bin of |x[i]|. Returns LargestBits with `least` 0.
   using MagnitudeBins = uint32_t (*)(const float* x, int64_t count, uint32_t* bins);
