@@ -18,14 +18,14 @@ bool is_usable(float value) {
   return std::isnormal(value) && value > 0;
 }
 
-// How many bits of a number's 24 matter: 1 for a power of two.
+// The number of significant bits in the 24-bit mantissa: 1 for a power of two.
 int significant_bits(float value) {
   const uint32_t mantissa = (std::bit_cast<uint32_t>(value) & 0x7FFFFF) | 0x800000;
   return 24 - std::countr_zero(mantissa);
 }
 
-// Whether at least two different numbers have more than `bits` bits, so that a pattern in them is
-// no accident and nobody wrote them by hand.
+// Whether at least two different values have more than `bits` significant bits. Then a pattern in
+// them is no accident, and nobody wrote them by hand.
 bool is_telling(const Numbers& values, int bits) {
   std::set<float> found;
   for (const float value : values) {
@@ -34,7 +34,7 @@ bool is_telling(const Numbers& values, int bits) {
   return found.size() >= 2;
 }
 
-// The scales that count: those of K and V apart where there are any.
+// The scales that are used: separate ones for K and V, if the checkpoint has any.
 std::vector<ScaleTensor> finer_form(const std::vector<ScaleTensor>& tensors) {
   std::vector<ScaleTensor> apart;
   for (const ScaleTensor& tensor : tensors) {
@@ -43,11 +43,11 @@ std::vector<ScaleTensor> finer_form(const std::vector<ScaleTensor>& tensors) {
   return apart.empty() ? tensors : apart;
 }
 
-// What the rules look at.
+// The input of the rules: the case, its tensors and all their values.
 struct Evidence {
   const ScaleCase& given;
   std::vector<ScaleTensor> tensors;
-  Numbers values;  // all that a scale can be
+  Numbers values;  // every value that can be a scale
   size_t zeros = 0;
   size_t negatives = 0;
 
@@ -68,7 +68,7 @@ struct Evidence {
   bool all_ones() const {
     return all([](float value) { return value == 1; });
   }
-  // The dtype in which every tensor is stored; nullopt for several.
+  // The dtype in which all tensors are stored; nullopt if they have several.
   std::optional<DType> dtype() const {
     for (const ScaleTensor& tensor : tensors) {
       if (tensor.dtype != tensors[0].dtype) return std::nullopt;
@@ -108,7 +108,7 @@ constexpr DiagnosisKind kKinds[] = {
     {"cast-without-scales", "the config says that the cache is FP8, and there are no scales"},
 };
 
-// Every diagnosis is one of the table.
+// Returns the diagnosis. Asserts that the table has its id.
 Diagnosis known(Diagnosis diagnosis) {
   const bool found = std::any_of(std::begin(kKinds), std::end(kKinds),
                                  [&](const auto& kind) { return kind.id == diagnosis.id; });
@@ -195,7 +195,7 @@ Found rounded(const Evidence& seen) {
     return seen.all([&](float value) { return rounded_to(value, dtype) == value; });
   };
   const bool stored_coarse = seen.dtype() == DType::bf16 || seen.dtype() == DType::f16;
-  // The mark of numbers that were rounded before they were stored as F32.
+  // Scales stored as F32 show a coarser grid only if they were rounded before they were stored.
   if (!stored_coarse && !is_telling(seen.values, 5)) return std::nullopt;
   if (seen.dtype() != DType::f16 && fits(DType::bf16)) {
     return rounding("bf16-rounded", "BF16", "0.4%");
@@ -236,7 +236,7 @@ std::string tensor_name(const ScaleTensor& tensor) {
   return cat("layer ", tensor.layer, " ", of);
 }
 
-// The one that is farthest out is named.
+// The message names the scale that is farthest outside the range.
 Found implausible(const Evidence& seen) {
   const double doubled = seen.given.format == KvFormat::e4m3fnuz ? 2 : 1;
   size_t count = 0;
@@ -298,7 +298,7 @@ Found for_fnuz(const Evidence& seen) {
       "'fp8kv extract' halves them, exactly; runtimes double scales for FNUZ themselves"};
 }
 
-// Whether every scale is a quotient of an F16 or BF16 number and `divisor`.
+// Whether every scale is an F16 or BF16 number divided by `divisor`.
 bool are_quotients(const Evidence& seen, float divisor) {
   const auto by = [&](DType dtype) {
     return seen.all([&](float value) {
@@ -351,7 +351,7 @@ Found extra(const Evidence& seen) {
                    "calibrate this model: the scales are those of another, or it was pruned since"};
 }
 
-// The gravest first.
+// The gravest rules first.
 constexpr Rule kRules[] = {missing,  extra,    negative, implausible,     autofp8_zero,
                            all_ones, floored,  for_fnuz, by_240,          before_rope,
                            fused,    observer, rounded,  autofp8_rounding};

@@ -45,8 +45,8 @@ Observation tgi_observation(const KvConfig& config) {
   return config.tgi_script ? Observation::before_rope : Observation::likely_before_rope;
 }
 
-// compressed-tensors has written its version since 0.7, the first to measure after RoPE. A block
-// without one was written by hand, or by a tool that only wants it read.
+// compressed-tensors writes its version since 0.7, the first release that measures after RoPE. A
+// block without a version was written by hand, or by a tool that only wants it read.
 Observation by_version(const KvConfig& config) {
   return config.version.empty() ? Observation::unknown : Observation::after_rope;
 }
@@ -55,8 +55,8 @@ Observation quark_observation(const KvConfig& config) {
   return config.post_rope ? Observation::after_rope : Observation::before_rope;
 }
 
-// TensorRT-LLM checkpoints name ModelOpt as their producer since about the time it moved its
-// quantisers behind RoPE (0.27).
+// TensorRT-LLM checkpoints name ModelOpt as their producer since about 0.27, when its quantisers
+// moved behind RoPE.
 Observation trtllm_observation(const KvConfig& config) {
   if (config.producer != "modelopt" || config.version.empty()) return Observation::unknown;
   return version_before(config.version, "0.27") ? Observation::before_rope
@@ -73,7 +73,7 @@ bool is_modelopt_27(const KvConfig& config) {
   return is_modelopt_fp8(config) && !is_modelopt_23(config) &&
          version_before(config.version, "0.43");
 }
-// NVFP4 caches came with no floor in any version.
+// ModelOpt applies no floor to NVFP4 caches, in any version.
 bool is_modelopt_nvfp4(const KvConfig& config) {
   return is<QuantMethod::modelopt>(config) && config.stated == KvFormat::nvfp4;
 }
@@ -177,7 +177,7 @@ const std::vector<Dialect>& rows() {
   return kRows;
 }
 
-// "k_proj.k_scale" and "v_proj.v_scale" are both "{k,v}_proj.{k,v}_scale".
+// "k_proj.k_scale" and "v_proj.v_scale" both become "{k,v}_proj.{k,v}_scale".
 std::string of_both(std::string_view name) {
   std::string out;
   for (size_t at = 0; at < name.size(); ++at) {
@@ -218,7 +218,7 @@ std::vector<std::string> tensor_forms(const Dialect& dialect) {
 }
 
 DialectMatch match_scale_name(Carrier carrier, std::string_view name) {
-  // In folders of a rank, names are TensorRT-LLM's, which all patterns spell out.
+  // TensorRT-LLM and AMMO folders use fixed names, which their patterns spell out in full.
   const auto in_block = carrier == Carrier::model_folder ? in_attention(name) : std::nullopt;
   const std::string rest =
       in_block ? cat(kAttentionNames.front(), ".", *in_block) : std::string(name);

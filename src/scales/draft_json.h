@@ -1,5 +1,5 @@
-// The member of a scale file that has the scales of draft layers. Internal to scales; scale_file.h
-// has the format.
+// The member of a scale file that holds the scales of draft layers. Internal to scales;
+// scale_file.h has the format.
 #pragma once
 
 #include "core/scales.h"
@@ -10,7 +10,7 @@ namespace fp8kv {
 // Writes the member `draft_layers`, if there are draft layers.
 void write_drafts(JsonWriter& out, const KvScales& scales);
 
-// `extension` is the object that has the member, or not. Throws for one of another form.
+// `extension` is the object that may have the member. Throws if the member is malformed.
 void read_drafts(const Json& extension, KvScales& out);
 
 }  // namespace fp8kv

@@ -19,8 +19,7 @@ std::vector<std::string> texts_of(const Json& array) {
   return texts;
 }
 
-// "0.0213/0.0541 ": of each tensor both sizes, with the four digits that telling a factor of 2
-// takes.
+// "0.0213/0.0541 ": both sizes of each tensor. Four digits are enough to see a factor of 2.
 std::string sizes_text(const std::vector<RowSizes>& sizes) {
   std::string text;
   for (const RowSizes& size : sizes) {

@@ -6,10 +6,10 @@
 
 namespace fp8kv {
 
-// The value that follows a key.
+// Writes the value behind a key that is already written.
 void write_identity(JsonWriter& out, const ModelIdentity& identity);
 
-// Throws, naming the key, for what is missing or malformed, and for what does not give
+// Throws, naming the key, for missing or malformed members, and if the identity does not hash to
 // `fingerprint`.
 ModelIdentity read_identity(const Json& object, const std::string& fingerprint);
 

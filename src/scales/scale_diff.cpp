@@ -12,12 +12,12 @@ namespace fp8kv {
 namespace {
 
 constexpr double kSqrt2 = 1.4142135623730951;
-// Two ways to compute the same f32: a few units in the last place.
+// A few units in the last place: two ways to compute the same F32 number.
 constexpr double kFewUlps = 4.0 / (1 << 23);
 
 using Pairs = std::vector<ScalePair>;
 
-// The pairs of a diff, K's and V's.
+// All pairs of a diff.
 struct Sides {
   Pairs k;
   Pairs v;
@@ -31,8 +31,8 @@ bool is_same(const ScalePair& pair) {
   return pair.a == pair.b;
 }
 
-// The same but for the last place, as after a division by 448 on one side and a multiplication by
-// 1/448 on the other.
+// Whether two scales differ only in the last place. That happens if one tool divides by 448 and the
+// other multiplies by 1/448.
 bool are_neighbours(const ScalePair& pair) {
   return pair.a != pair.b && std::nextafter(pair.a, pair.b) == pair.b;
 }
@@ -49,7 +49,7 @@ float as_f16(float value) {
   return f16_to_float(f16_from_float(value));
 }
 
-// The same, seen from B.
+// Swaps A and B in every pair.
 Sides swapped(Sides sides) {
   for (Pairs* pairs : {&sides.k, &sides.v}) {
     for (ScalePair& pair : *pairs) std::swap(pair.a, pair.b);
@@ -125,7 +125,7 @@ std::optional<DiffFinding> find_rope(const Sides& sides, const std::string& firs
                      cat("use ", second, ": the cache holds K after RoPE")};
 }
 
-// The one factor between all scales of the two, if there is one.
+// The common factor of all pairs, or nullopt if they have none.
 std::optional<double> common_ratio(const Sides& sides) {
   const double first = sides.k[0].ratio();
   const bool common =
@@ -156,7 +156,7 @@ std::optional<DiffFinding> find_factor(const Sides& sides, const std::string& fi
                      "a headroom makes such a factor; nothing saturates with the larger"};
 }
 
-// Findings with A as the first, then with B.
+// The findings with A as the first side, then those with B as the first.
 std::vector<DiffFinding> findings_of(const Sides& sides) {
   std::vector<DiffFinding> found;
   if (sides.all(is_same)) return found;
@@ -183,14 +183,15 @@ double distance(const DiffRow& row) {
               "they are not of the same model", ErrorKind::check);
 }
 
-// Layers that have a cache on the one side and not on the other.
+// Throws: only one side has a cache in these layers.
 [[noreturn]] void fail_on_caches(const std::vector<size_t>& layers, bool only_a) {
   throw Error(cat(only_a ? "A" : "B", " has scales for ", layer_list(layers), ", where ",
                   only_a ? "B" : "A", " has no KV cache"),
               "they are not of the same model", ErrorKind::check);
 }
 
-// Throws unless the same layers have a cache. A side that ends before the other has none behind.
+// Throws if the sides have caches in different layers. Layers beyond a side's end count as layers
+// without a cache.
 void check_same_layers(const KvScales& a, const KvScales& b) {
   const bool every_layer =
       a.cached_layers() == a.layers.size() && b.cached_layers() == b.layers.size();
@@ -219,7 +220,7 @@ KvScales comparable(const KvScales& scales, const char* name, bool reduce, Scale
   return per_tensor(converted);
 }
 
-// Draft layers of both, those of A first. REQUIRES sides that were made comparable.
+// The draft layers of both sides, those of A first. REQUIRES comparable sides.
 std::vector<DraftDiff> diff_drafts(const KvScales& a, const KvScales& b,
                                    const std::function<bool(const ScalePair&)>& same) {
   std::vector<DraftDiff> drafts;
@@ -242,7 +243,7 @@ std::vector<DraftDiff> diff_drafts(const KvScales& a, const KvScales& b,
   return drafts;
 }
 
-// Adds scales of Q, if the side says what they are.
+// Adds scales of Q if they are known; otherwise adds a note.
 KvScales with_known_q(const KvScales& scales, const char* name, ScaleDiff& diff) {
   try {
     return with_q_scales(scales, name);

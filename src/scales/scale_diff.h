@@ -1,4 +1,4 @@
-// How two sets of scales differ, layer by layer, and what the difference looks like.
+// The differences between two sets of scales, layer by layer, and the patterns in them.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace fp8kv {
 
-// One scale of both sides. `ratio` is b / a.
+// The same scale on both sides. `ratio` is b / a.
 struct ScalePair {
   float a = 0;
   float b = 0;
@@ -22,22 +22,22 @@ struct DiffRow {
   size_t head = 0;
   ScalePair k;
   ScalePair v;
-  bool differs = false;  // K or V, beyond the tolerance
+  bool differs = false;  // K or V differs beyond the tolerance
 };
 
-// The scales of a draft layer on both sides; a side without them has none.
+// The scales of a draft layer on both sides; empty on a side without them.
 struct DraftDiff {
   std::string layer;
   LayerScales a;
   LayerScales b;
-  bool differs = false;  // beyond the tolerance, or there on one side alone
+  bool differs = false;  // beyond the tolerance, or only one side has the layer
 };
 
-// The scales of Q in layers where both sides have one.
+// The scales of Q in layers that have one on both sides.
 struct QDiff {
   size_t layers = 0;
   size_t differing = 0;
-  size_t farthest_layer = 0;  // the one whose ratio is farthest from 1; the first of equals
+  size_t farthest_layer = 0;  // the layer whose ratio is farthest from 1; ties: the first
   ScalePair farthest;
 };
 
@@ -52,25 +52,26 @@ struct ScaleDiff {
   bool per_head = false;  // one row per layer and KV head, else one per layer
   std::vector<DiffRow> rows;
   size_t differing_layers = 0;
-  size_t last_place_layers = 0;  // the same but for the last place; not among those that differ
+  size_t last_place_layers = 0;  // differ only in the last place; not counted in differing_layers
   size_t layers = 0;             // with a KV cache
-  std::vector<size_t> without_cache;  // no row
-  std::vector<DraftDiff> drafts;      // no row either
+  std::vector<size_t> without_cache;  // these layers have no row
+  std::vector<DraftDiff> drafts;      // these layers have no row
   std::optional<QDiff> q;             // absent unless both sides have scales of Q
-  DiffRow farthest;  // whose K or V is farthest from a ratio of 1; the first of equals
+  DiffRow farthest;  // the row whose K or V ratio is farthest from 1; ties: the first
   std::vector<DiffFinding> findings;
-  std::vector<std::string> notes;  // what was done to make the two comparable
+  std::vector<std::string> notes;  // the conversions that made the sides comparable
 };
 
-// Two scales are the same when |b / a - 1| <= tolerance, or when no float lies between them: some
-// tools divide by 448, others multiply by 1/448. Before that,
-// scales for FNUZ are halved, which makes them scales for E4M3FN; and where one side has a scale
-// per head and the other one per layer, the heads are reduced to their maximum. Findings are made
-// from all scales, whatever the tolerance; there are none where every scale is the same. Throws a
-// check error when the numbers of layers or of heads differ, and when a layer has a KV cache on one
-// side alone. Draft layers and Q count in `drafts` and `q` alone: no finding is made from them. A
-// side without scales of Q has them from its maxima of Q, where the other side has some. REQUIRES
-// values that check_values accepts, tolerance >= 0.
+// Compares two sets of scales. Two scales are equal if |b / a - 1| <= tolerance, or if they are
+// neighbouring floats: some tools divide by 448, others multiply by 1/448.
+//
+// Scales for FNUZ are first halved, which makes them scales for E4M3FN. If only one side has scales
+// per head, its heads are reduced to their maximum. Findings come from all scales, whatever the
+// tolerance; identical sides have none. Draft layers and Q appear in `drafts` and `q` alone, never
+// in findings. If only one side has scales of Q, the other gets them from its maxima of Q.
+//
+// Throws a check error if the sides differ in the number of layers or heads, or in which layers
+// have a KV cache. REQUIRES values that check_values accepts, and tolerance >= 0.
 ScaleDiff diff_scales(const KvScales& a, const KvScales& b, double tolerance);
 
 }  // namespace fp8kv

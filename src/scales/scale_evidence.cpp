@@ -12,7 +12,7 @@
 namespace fp8kv {
 namespace {
 
-// Of one tensor in one octave: far above any calibration, and no sum of them overflows.
+// The most values of one tensor in one octave: far above any calibration, and sums do not overflow.
 constexpr uint64_t kMostInOctave = uint64_t{1} << 48;
 
 uint64_t as_count(const Json& value) {
@@ -67,7 +67,7 @@ std::vector<LayerAmax> read_amax(const Json& amax, const RowShape& given) {
   return layers;
 }
 
-// The first layer in which a part reaches beyond what holds it.
+// The first layer in which the amax of a part exceeds that of the whole.
 std::optional<size_t> layer_beyond(const std::vector<LayerAmax>& part,
                                    const std::vector<LayerAmax>& whole) {
   const auto within = [](const std::vector<float>& a, const std::vector<float>& b) {
@@ -80,8 +80,8 @@ std::optional<size_t> layer_beyond(const std::vector<LayerAmax>& part,
   return std::nullopt;
 }
 
-// From the largest part on: older versions wrote "half" alone. Each is a part of the next that is
-// there.
+// Reads the parts from the largest on: older versions wrote "half" alone. Each part must lie within
+// the next larger one that is there.
 void read_parts(const Json& extension, const RowShape& shape, Provenance& out) {
   const std::vector<LayerAmax>* whole = &out.amax;
   std::string name = "the layer's amax";
@@ -98,7 +98,7 @@ void read_parts(const Json& extension, const RowShape& shape, Provenance& out) {
   }
 }
 
-// A row "[zeros, exponent, counts...]".
+// Reads a row "[zeros, exponent, counts...]".
 OctaveCounts read_octave_row(const Json& row) {
   if (!row.is_array() || row.size() < 2) {
     fail(row.where(), ": is ", row.brief(), ", expected [zeros, exponent, counts...]");
@@ -136,7 +136,7 @@ void check_octaves(const Json& row, const OctaveCounts& octaves, const std::vect
               "one of the two was edited: calibrate again");
 }
 
-// A row of a layer without a cache must be [].
+// Throws unless the row is []: the layer has no KV cache.
 void check_empty(const Json& row) {
   if (row.is_array() && row.size() == 0) return;
   fail(row.where(), ": is ", row.brief(), ", expected [], as the layer has no KV cache");
@@ -165,7 +165,7 @@ void read_octaves(const Json& octaves, const RowShape& shape, Provenance& out) {
   if (octaves.has("q")) read("q", &LayerOctaves::q, &LayerAmax::q);
 }
 
-// Nothing for a rope_type of a later version.
+// Reads nothing if a later version wrote an unknown rope_type.
 void read_positions(const Json& positions, Provenance& out) {
   const std::string rope_type = positions.at("rope_type").as_string();
   if (rope_type != "yarn" && rope_type != "longrope" && rope_type != "dynamic") return;
@@ -186,7 +186,7 @@ void read_positions(const Json& positions, Provenance& out) {
   }
 }
 
-// Names, of whatever a writer calls a template.
+// Reads a list of names, whatever a writer calls a template.
 void read_templates(const Json& templates, Provenance& out) {
   if (!templates.is_array()) {
     fail(templates.where(), ": is ", templates.brief(), ", expected a list of names");

@@ -1,5 +1,6 @@
-// The parts of a scale file that say what its scales were made from: what was counted, and the
-// magnitudes that were seen. Internal to scales; scale_file.h has the format.
+// Reads and writes the evidence in a scale file: what was counted, and the magnitudes that were
+// seen.
+// Internal to scales; scale_file.h has the format.
 #pragma once
 
 #include <cstdint>
@@ -19,28 +20,28 @@ void write_rows(JsonWriter& out, const char* name, const std::vector<Layer>& lay
   out.end_array();
 }
 
-// The member `key`, a whole number of at least 0.
+// Returns the member `key`, an integer of at least 0.
 uint64_t count_at(const Json& object, std::string_view key);
 
-// What an array with a row for every layer must look like.
+// The expected shape of an array with one row for every layer.
 struct RowShape {
-  std::vector<bool> has_cache;         // the rows of the others are []
-  size_t per_row = 0;                  // numbers; 0: not known yet
-  std::vector<size_t> of_layers = {};  // numbers of each row, where rows differ; else empty
+  std::vector<bool> has_cache;         // layers without a cache have the row []
+  size_t per_row = 0;                  // numbers in a row; 0: not known yet
+  std::vector<size_t> of_layers = {};  // numbers in each row, if rows differ; else empty
 };
 
-// The same shape; where it does not know the numbers of a row, as many as the first one has.
+// Returns the shape with per_row known: if it was 0, it is the length of the first row.
 RowShape with_row_length(RowShape shape, const Json& rows);
 
-// Rows of numbers. Throws for any of another shape. REQUIRES a known per_row.
+// Reads rows of numbers. Throws if the shape differs. REQUIRES a known per_row.
 std::vector<std::vector<float>> read_rows(const Json& rows, const RowShape& shape);
 
-// The members "counted"; "amax", its parts ("eighth", "quarter", "half") and "octaves". Nothing
-// where they are not known.
+// Write the members "counted", "amax", its parts ("eighth", "quarter", "half") and "octaves".
+// Unknown ones are left out.
 void write_counted(JsonWriter& out, const Provenance& provenance);
 void write_magnitudes(JsonWriter& out, const Provenance& provenance);
 
-// `counted` is the member itself, `extension` the object that holds the others, or not.
+// `counted` is the member itself. `extension` is the object that may hold the other members.
 void read_counted(const Json& counted, Provenance& out);
 void read_magnitudes(const Json& extension, const RowShape& shape, Provenance& out);
 

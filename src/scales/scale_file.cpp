@@ -26,12 +26,12 @@ constexpr uint64_t kLargestFile = uint64_t(64) << 20;  // 1,000 layers of 128 he
 constexpr const char* kVllmSource = "vllm-json";
 constexpr const char* kLatentCache = "latent";
 
-// The formats that scale files hold. FNUZ scales are twice those of E4M3FN.
+// The formats that scale files can hold. FNUZ scales are stored halved, as E4M3FN.
 bool is_file_format(KvFormat format) {
   return format == KvFormat::e4m3fn || format == KvFormat::nvfp4;
 }
 
-// Begins the document.
+// Begins the document: writes vLLM's part and leaves the object open.
 void write_vllm_part(JsonWriter& out, const KvScales& scales, int64_t ranks) {
   FP8KV_ASSERT(is_file_format(scales.format) && !scales.layers.empty());
   out.begin_object().key("model_type");
@@ -102,7 +102,7 @@ void write_extension(JsonWriter& out, const KvScales& scales) {
   out.end_object();
 }
 
-// "12" -> 12; nullopt for anything but the plain decimal form.
+// "12" -> 12; nullopt unless the text is the plain decimal form.
 std::optional<size_t> plain_index(const std::string& text) {
   size_t index = 0;
   const char* end = text.data() + text.size();
@@ -117,7 +117,7 @@ void require_text(const Json& value, const std::string& expected, const std::str
               help);
 }
 
-// Whether the file is of the form that tells of layers without a cache.
+// Whether the file uses the form that lists layers without a cache.
 bool is_sparse(const Json& extension) {
   const Json schema = extension.at("schema");
   if (schema.as_string() == kScaleFileSchema) return false;
@@ -127,7 +127,7 @@ bool is_sparse(const Json& extension) {
               "another version of fp8kv wrote it: use that version, or calibrate again");
 }
 
-// The members of an object whose keys are numbers, in their order. `noun` names them.
+// The members of an object whose keys are numbers, in numeric order. `noun` is for messages.
 std::map<size_t, Json> numbered(const Json& object, const char* noun) {
   if (!object.is_object() || object.size() == 0) {
     fail(object.where(), ": is ", object.brief(), ", expected an object with one member per ",
@@ -144,7 +144,7 @@ std::map<size_t, Json> numbered(const Json& object, const char* noun) {
   return members;
 }
 
-// Throws unless the keys are "0" ... "N-1".
+// Throws unless the keys are "0" to "N-1".
 void check_complete(const Json& object, const std::map<size_t, Json>& members, const char* noun) {
   size_t next = 0;
   for (const auto& [index, value] : members) {
@@ -155,7 +155,7 @@ void check_complete(const Json& object, const std::map<size_t, Json>& members, c
   fail(object.where(), ": ", noun, " ", next, " is missing from ", count_of(members.size(), noun));
 }
 
-// The one number for K and V of each layer that is named.
+// The shared scale of K and V, by layer.
 using LayerFactors = std::map<size_t, float>;
 
 LayerFactors read_rank(const Json& rank, bool every_layer) {
@@ -189,7 +189,7 @@ void check_ranks_agree(const Json& factors, const LayerFactors& first, const Lay
               help);
 }
 
-// On which all ranks agree.
+// Reads the factors of rank 0, and throws unless all ranks agree.
 LayerFactors read_scaling_factor(const Json& factors, bool every_layer) {
   const std::map<size_t, Json> ranks = numbered(factors, "rank");
   check_complete(factors, ranks, "rank");
@@ -200,7 +200,7 @@ LayerFactors read_scaling_factor(const Json& factors, bool every_layer) {
   return first;
 }
 
-// How many scales a layer has for K as for V; 0 where the file leaves it to the first row.
+// The number of K scales in a layer; V has as many. 0: the first row decides.
 size_t read_granularity(const Json& extension, int64_t n_kv_heads) {
   const Json value = extension.at("granularity");
   if (value.as_string() == "tensor") return 1;
@@ -237,7 +237,7 @@ void read_scales(const Json& extension, KvScales& out) {
   }
 }
 
-// In the sparse form the layers behind the last one with a cache are told by their number alone.
+// In the sparse form, only n_layers tells of layers behind the last one with a cache.
 void read_layer_count(const Json& model, bool sparse, KvScales& out) {
   const uint64_t n_layers = count_at(model, "n_layers");
   if (n_layers == out.layers.size()) return;
@@ -248,7 +248,7 @@ void read_layer_count(const Json& model, bool sparse, KvScales& out) {
   out.layers.resize(n_layers);
 }
 
-// Of layers that differ in their KV heads.
+// Reads the KV heads of each layer, for models whose layers differ.
 void read_layer_heads(const Json& layers, KvScales& out) {
   if (!layers.is_array() || layers.size() != out.layers.size()) {
     fail(layers.where(), ": is ", layers.brief(), ", expected an array of ",

@@ -8,7 +8,7 @@
 namespace fp8kv {
 namespace {
 
-// What follows the attention's name.
+// The part of the name behind the attention's, with its spelling.
 constexpr std::pair<std::string_view, ScaleSpelling> kSpellings[] = {
     {"kv_scale", ScaleSpelling::fused},
     {"k_scale", ScaleSpelling::apart},
@@ -19,12 +19,12 @@ constexpr std::pair<std::string_view, ScaleSpelling> kSpellings[] = {
     {"v_proj.v_scale", ScaleSpelling::projection},
     {"qkv_proj.k_scale", ScaleSpelling::projection},
     {"qkv_proj.v_scale", ScaleSpelling::projection},
-    {"qkqkv_proj.k_scale", ScaleSpelling::projection},  // where a loader stacks Q, K and V twice
+    {"qkqkv_proj.k_scale", ScaleSpelling::projection},  // from loaders that stack Q, K and V twice
     {"qkqkv_proj.v_scale", ScaleSpelling::projection},
     {"k_proj.output_scale", ScaleSpelling::output},
     {"v_proj.output_scale", ScaleSpelling::output},
     {"qkv_proj.output_scale", ScaleSpelling::output},
-    {"k_global_scale", ScaleSpelling::other},  // AutoRound's of NVFP4
+    {"k_global_scale", ScaleSpelling::other},  // AutoRound's, for NVFP4
     {"v_global_scale", ScaleSpelling::other},
     {"q_scale", ScaleSpelling::query},
     {"attn.q_scale", ScaleSpelling::query},
@@ -36,7 +36,7 @@ constexpr std::pair<std::string_view, ScaleSpelling> kSpellings[] = {
     {"v_zero_point", ScaleSpelling::other},
     {"k_proj.output_zero_point", ScaleSpelling::other},
     {"v_proj.output_zero_point", ScaleSpelling::other},
-    {"k_proj.k_bias", ScaleSpelling::other},  // of ModelOpt's affine quantisers
+    {"k_proj.k_bias", ScaleSpelling::other},  // ModelOpt's affine quantisers
     {"v_proj.v_bias", ScaleSpelling::other},
     {"kv_cache_scaling_factor", ScaleSpelling::other},
 };

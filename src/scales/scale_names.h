@@ -1,6 +1,6 @@
-// Tells by its name alone whether a tensor is a KV scale, in every spelling that some tool writes
-// and whether its values can be used or not: these are the tensors that --replace takes out and
-// that a runtime may stop at. How they are read is in dialects.h.
+// Tells by name alone whether a tensor is a KV scale. Covers every spelling that any tool writes,
+// usable or not: --replace takes these tensors out, and runtimes may stop at them. dialects.h says
+// how they are read.
 #pragma once
 
 #include <optional>
@@ -12,10 +12,10 @@
 
 namespace fp8kv {
 
-// In the metadata of a shard of scales, where it is known: "post_rope" or "pre_rope".
+// Metadata keys of a scale shard. The first holds "post_rope" or "pre_rope", if known.
 inline constexpr const char* kObservationKey = "kv_scale_observation";
 inline constexpr const char* kAcceptedForeignKey = "kv_scale_accepted_foreign";
-// The scale file that the shard was made of, as text.
+// The metadata key of the scale file that the shard was made from, as text.
 inline constexpr const char* kEvidenceKey = "fp8kv.scales";
 
 enum class ScaleSpelling {
@@ -28,15 +28,15 @@ enum class ScaleSpelling {
   other,       // self_attn.k_cache.scale, zero points
 };
 
-// nullopt for anything but a scale (or zero point) of K, V, both or Q.
+// Returns nullopt unless the tensor is a scale or zero point of K, V, both or Q.
 std::optional<ScaleSpelling> scale_spelling(std::string_view tensor);
-// nullopt for a scale of Q too.
+// The same without Q: returns nullopt for its scales.
 std::optional<ScaleSpelling> kv_scale_spelling(std::string_view tensor);
 
-// The tensors of a checkpoint that have a spelling, in order.
+// The names of all scale tensors in a checkpoint, sorted.
 std::vector<std::string> kv_scale_names(const Checkpoint& checkpoint);
 
-// Takes out the scales of draft layers, which say nothing of the model's own.
+// Removes the scales of draft layers, which say nothing about the model's own layers.
 void drop_draft_scales(TensorMap& tensors, const Json& config);
 
 }  // namespace fp8kv

@@ -26,7 +26,8 @@ std::optional<DType> dtype_of_config(const Json& config) {
                               : std::nullopt;
 }
 
-// Of floats that are computed with as they are, which of quantised models the norms still are.
+// The dtype of most weight bytes, among floats used as they are. In quantised models, norms still
+// are.
 std::optional<DType> dtype_of_weights(const Checkpoint& checkpoint) {
   std::map<DType, uint64_t> bytes;
   for (const auto& [name, location] : checkpoint.tensors()) {

@@ -9,7 +9,7 @@
 namespace fp8kv {
 namespace {
 
-// Whether one scale of memory is what `relation` makes of the file's, for all heads.
+// Whether `relation` holds between file and memory for every head of the scale.
 template <typename Relation>
 bool all_are(const ComparedScale& scale, Relation relation) {
   return scale.file.size() == scale.memory.size() &&

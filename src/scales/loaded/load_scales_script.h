@@ -1,4 +1,4 @@
-// load_scales.py, which is in the program itself.
+// The text of load_scales.py, embedded in the program.
 #pragma once
 
 #include <string_view>

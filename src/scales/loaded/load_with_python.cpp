@@ -22,7 +22,7 @@ namespace {
 
 constexpr size_t kLinesShown = 8;
 
-// The variables that the Python gets. Others can name code to run or change what a loader does:
+// The environment variables that Python gets. Others could name code to run or change a loader:
 // PYTHONSTARTUP, LD_PRELOAD, VLLM_PLUGINS.
 constexpr std::string_view kVariables[] = {
     "CONDA_PREFIX", "CUDA_HOME",   "CUDA_PATH",     "HF_HOME",  "HF_HUB_CACHE",
@@ -40,8 +40,8 @@ std::vector<std::string> environment_for_python() {
   return environment;
 }
 
-// Entries of PYTHONPATH, which isolated mode ignores. Relative ones, the working folder and what
-// lies in the model's folder are left out.
+// The entries of PYTHONPATH, passed explicitly because isolated mode ignores that variable. Leaves
+// out relative entries, the working folder and anything inside the model's folder.
 std::vector<std::string> python_path(const fs::path& model) {
   std::vector<std::string> entries;
   const char* value = std::getenv("PYTHONPATH");
@@ -58,7 +58,7 @@ std::vector<std::string> python_path(const fs::path& model) {
   return entries;
 }
 
-// An empty folder to run in. Python and what it starts find nothing to import there.
+// An empty working folder, so that Python and its child processes find nothing to import there.
 class EmptyFolder {
  public:
   EmptyFolder() {
@@ -68,7 +68,7 @@ class EmptyFolder {
     if (::mkdtemp(name.data()) == nullptr) fail_system(name, "create folder", errno);
     path_ = name;
   }
-  // rmdir removes nothing but the folder of mkdtemp, and only while it is empty.
+  // rmdir only removes the folder that mkdtemp made, and only while it is empty.
   ~EmptyFolder() { ::rmdir(path_.c_str()); }
   EmptyFolder(const EmptyFolder&) = delete;
   EmptyFolder& operator=(const EmptyFolder&) = delete;
@@ -127,11 +127,11 @@ LoadedScales load_with_python(const LoadRequest& request, Log& log) {
   log.note(cat(quote(request.python), " loads ", quote(request.folder.string()), ": ",
                request.time_limit_s, " seconds at most"));
   const EmptyFolder empty;
-  // A path is made absolute, since it is looked up from the empty folder.
+  // The child runs in the empty folder, so a path must be absolute.
   const bool is_path = request.python.find('/') != std::string::npos;
   const std::string python = is_path ? fs::absolute(request.python).string() : request.python;
-  // -I: imports nothing from the working folder, and reads no PYTHON variable. -u: keeps what it
-  // said when it is killed. -B: writes no compiled modules.
+  // -I: isolated, imports nothing from the working folder and reads no PYTHON variable. -u:
+  // unbuffered, so its output survives a kill. -B: writes no compiled modules.
   const ChildResult result = run_child({.words = {python, "-I", "-u", "-B", "-"},
                                         .input = script_for(request),
                                         .time_limit_s = request.time_limit_s,

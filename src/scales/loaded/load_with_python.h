@@ -1,5 +1,5 @@
-// A model folder loaded by the runtime that somebody has installed: their Python is run with the
-// script that this program carries. Writes nothing.
+// Loads a model folder with the runtime that somebody has installed: runs their Python with the
+// embedded script. Writes nothing.
 #pragma once
 
 #include <filesystem>
@@ -12,16 +12,18 @@
 namespace fp8kv {
 
 struct LoadRequest {
-  std::string python;  // a path, or a name that is found in PATH
+  std::string python;  // a path, or a name to look up in PATH
   std::filesystem::path folder;
-  std::string runtime;         // "vllm", "sglang" or "transformers"; "": the one it has
-  std::string kv_cache_dtype;  // what the runtime is asked for; "": "auto", and if need be "fp8"
-  std::vector<std::string> tensors;  // the names of the KV scales in the folder
+  std::string runtime;  // "vllm", "sglang" or "transformers"; "": the one that is installed
+  // The dtype that the runtime is asked for. "": first "auto", then "fp8" if needed.
+  std::string kv_cache_dtype;
+  std::vector<std::string> tensors;  // names of the KV scales in the folder
   double time_limit_s = 0;
 };
 
-// Throws for a Python that cannot be started, that crashes or needs longer (its last lines go to
-// the log), and what parse_loaded_scales throws. A loader that stops with an error is an answer.
+// Throws if Python cannot be started, crashes or exceeds the time limit; its last lines then go to
+// the log. Throws what parse_loaded_scales throws. A loader that stops with an error is a valid
+// answer.
 LoadedScales load_with_python(const LoadRequest& request, Log& log);
 
 }  // namespace fp8kv

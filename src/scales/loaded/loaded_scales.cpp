@@ -49,7 +49,7 @@ std::string one_line(std::string_view text) {
   constexpr size_t kMostBytes = 300;
   std::string line;
   for (const char c : text) {
-    const bool shows = c >= ' ' && c != 0x7f;  // ASCII: what else there is may be cut anywhere
+    const bool shows = c >= ' ' && c != 0x7f;  // keeps ASCII only: multi-byte characters may be cut
     if (!shows && (line.empty() || line.back() == ' ')) continue;
     line += shows ? c : ' ';
   }

@@ -1,4 +1,4 @@
-// The scales that a runtime had in memory after its loader was done, as load_scales.py tells them.
+// The scales in a runtime's memory after its loader finished, as load_scales.py reports them.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace fp8kv {
 
-// The attention of one layer. Empty scales: that module has none.
+// The attention of one layer. Empty scales mean that the module has none.
 struct LoadedAttention {
   std::string module;  // "model.layers.3.self_attn.attn"
   int64_t layer = 0;
@@ -22,19 +22,19 @@ struct LoadedScales {
   std::string runtime;  // "vllm", "sglang" or "transformers"
   std::string version;
   std::string python_version;
-  std::optional<bool> turns_on;  // an FP8 cache without being asked; nullopt: not tried
-  std::string failure;           // one line: what the loader stopped with; "": it loaded
+  std::optional<bool> turns_on;  // whether "auto" gives an FP8 cache; nullopt: not tried
+  std::string failure;           // one line: the error of the loader; "": it loaded
   std::vector<LoadedAttention> modules;
 };
 
-// Text of another program as a part of one line: blanks for what moves a cursor, cut at 300 bytes.
+// Text of another program on one line: control characters become blanks, cut at 300 bytes.
 std::string one_line(std::string_view text);
 
-// "vLLM" for "vllm"; any other name as it is.
+// Returns "vLLM" for "vllm", and any other name unchanged.
 std::string runtime_title(std::string_view runtime);
 
-// Throws, with a way out, for what the script refuses: no such runtime, several, no memory; and for
-// a text that is no answer of it.
+// Throws, with a way out, when the script refuses: no such runtime, several of them, or no memory.
+// Throws too if the text is no answer of the script.
 LoadedScales parse_loaded_scales(std::string_view answer);
 
 }  // namespace fp8kv

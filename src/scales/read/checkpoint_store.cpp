@@ -55,7 +55,7 @@ class CheckpointStore : public ScaleStore {
   void check_unchanged() const override { checkpoint_->check_unchanged(); }
 
  private:
-  // The entry in the metadata of the first shard that has one, or "".
+  // Returns the metadata entry of the first shard that has one, or "".
   std::string noted(const char* key) const {
     for (const Shard& shard : checkpoint_->shards()) {
       const auto found = shard.header.metadata.find(key);

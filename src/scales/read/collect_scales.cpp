@@ -11,12 +11,12 @@
 namespace fp8kv {
 namespace {
 
-// "k_proj.v_scale" and "v_proj.k_scale".
+// "k_proj.v_scale" or "v_proj.k_scale": a scale at the wrong projection.
 bool is_crossed(std::string_view rest) {
   return rest.ends_with("k_proj.v_scale") || rest.ends_with("v_proj.k_scale");
 }
 
-// The place of the draft layer that a tensor is of, and what follows the layer's name.
+// The index of the draft layer that a tensor belongs to, and the name behind the layer's.
 struct InDraft {
   size_t draft;
   std::string_view rest;
@@ -32,7 +32,7 @@ std::optional<InDraft> in_draft(const std::vector<std::string>& drafts, std::str
   return std::nullopt;
 }
 
-// Adds a tensor of a draft layer, as add_if_known does those of others.
+// Adds a tensor of a draft layer, in the same way as add_if_known.
 bool add_draft(const ScaleStore& store, const StoredTensor& tensor, const InDraft& place,
                Collected& out) {
   DialectMatch match = match_scale_name(store.carrier(), place.rest);
@@ -45,7 +45,7 @@ bool add_draft(const ScaleStore& store, const StoredTensor& tensor, const InDraf
   return true;
 }
 
-// Adds a tensor whose name is of a row, or of one of the tensors that stand beside scales.
+// Adds a tensor whose name matches a row, or that is known to stand beside scales.
 bool add_if_known(const ScaleStore& store, const StoredTensor& tensor, Collected& out) {
   const auto parts = store.split(tensor.name);
   if (!parts) return false;
@@ -82,7 +82,7 @@ std::vector<std::string> names_of(const std::vector<const Dialect*>& rows,
   return names;
 }
 
-// The config leaves the row open, or names another tool.
+// Throws: the config leaves the row open, or names another tool.
 [[noreturn]] void fail_to_choose(const std::string& name, const std::vector<const Dialect*>& rows,
                                  const KvConfig& config) {
   const std::vector<std::string> families = names_of(rows, &Dialect::family);
@@ -123,9 +123,9 @@ const Dialect* choose(const Collected::Candidate& candidate, const KvConfig& con
   fail_to_choose(candidate.stored->name, candidate.match.rows, config);
 }
 
-// Two rows may stand beside each other as kv_scale and k_scale, not as two forms of the same.
+// Throws if the tensors mix two forms. kv_scale may stand beside k_scale and v_scale.
 void check_one_form(const std::vector<ScaleTensor>& tensors) {
-  const ScaleTensor* first[2] = {};  // of K or V, of both
+  const ScaleTensor* first[2] = {};  // [0]: of K or V, [1]: of both
   for (const ScaleTensor& tensor : tensors) {
     const ScaleTensor*& known = first[tensor.of == ScaleOf::both];
     if (!known) known = &tensor;
@@ -136,7 +136,7 @@ void check_one_form(const std::vector<ScaleTensor>& tensors) {
   }
 }
 
-// What the values of a scale are called in messages: one number, or those of all heads.
+// The values of a scale for messages: one number, or one per head.
 std::string values_text(const ScaleTensor& tensor) {
   std::vector<std::string> numbers;
   for (const float value : tensor.values) numbers.push_back(cat(value));
@@ -195,7 +195,7 @@ std::vector<IgnoredTensor> take_out_duplicates(std::vector<ScaleTensor>& tensors
   std::map<std::pair<int64_t, ScaleOf>, const ScaleTensor*> kept;
   for (const ScaleTensor& tensor : tensors) {
     const ScaleTensor*& one = kept[{tensor.layer, tensor.of}];
-    // Rows stand in the order of their table.
+    // Rows are ordered as in the table, so the lowest address is the first row.
     if (!one || std::less<>()(tensor.dialect, one->dialect)) one = &tensor;
   }
   std::vector<IgnoredTensor> duplicates;

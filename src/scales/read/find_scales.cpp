@@ -49,7 +49,7 @@ std::vector<std::string> scale_tensor_names(const Checkpoint& checkpoint) {
       names.insert(std::move(name));
     }
   } catch (const Error& error) {
-    // Scales that cannot be used: the survey says so, and reads no value.
+    // The scales cannot be used. The survey reports that without reading values.
     if (error.kind() != ErrorKind::input) throw;
   }
   return {names.begin(), names.end()};

@@ -1,5 +1,5 @@
-// The KV scales that a checkpoint or a file carries, whatever tool wrote them: which tensors they
-// are, in which dialect, with which values, and what is remarkable about them.
+// Finds the KV scales of a checkpoint or file, whatever tool wrote them: their tensors, dialect,
+// values and diagnoses.
 // Reads headers, configs and the scale tensors; never the weights.
 #pragma once
 
@@ -13,23 +13,24 @@
 
 namespace fp8kv {
 
-// Which row a tensor is of follows from its name and from the config; where either alone leaves a
-// choice, or the two contradict each other, that is a refusal. So are: no scales at all, a layer
-// with a cache missing or a layer too many, K without V, values no runtime can use, names of a form
-// that is not read, scales of another type than FP8, and two forms of one scale, unless kv_scale is
-// the maximum of k_scale and v_scale, bit for bit or as rounded to the coarser dtype. Scales of a
-// layer that writes no KV cache are ignored.
+// A tensor's row follows from its name and the config. The result carries a refusal if the two
+// contradict each other or leave a choice. It also carries one for:
+// - no scales at all, a missing layer, an extra layer, or K without V;
+// - values that no runtime can use, unknown forms of names, and scales of a type other than FP8;
+// - two forms of one scale, unless kv_scale is the maximum of k_scale and v_scale: bit for bit, or
+//   rounded to the coarser dtype.
+// Scales of a layer that writes no KV cache are ignored.
 FoundScales survey_scales(const Checkpoint& checkpoint);
-// The same for anything that may carry scales: a Hugging Face folder, a TensorRT-LLM folder
-// (rank0.safetensors, ...), an AMMO folder (*_rank0.npz, ...), a scale file. Throws where there is
-// nothing to tell: what is not there, or cannot be read at all.
+// Surveys any source of scales: a Hugging Face folder, a TensorRT-LLM folder (rank0.safetensors,
+// ...), an AMMO folder (*_rank0.npz, ...) or a scale file. Throws if the path is missing or
+// unreadable.
 FoundScales survey_scales(const std::filesystem::path& path);
 
-// The scales of K, V, Q and inputs whose values a survey of this checkpoint or `verify` reads: all
-// that has to be fetched of a model elsewhere.
+// The scales of K, V, Q and inputs whose values are read by a survey of this checkpoint, or by
+// `verify`. For a remote model, these are all that must be fetched.
 std::vector<std::string> scale_tensor_names(const Checkpoint& checkpoint);
 
-// The scales alone, the refusal thrown. find_scales: nullopt when there are none at all.
+// The scales alone; throws the refusal. find_scales returns nullopt if there are none at all.
 std::optional<FoundScales> find_scales(const Checkpoint& checkpoint);
 FoundScales scales_at(const Checkpoint& checkpoint);
 FoundScales scales_at(const std::filesystem::path& path);

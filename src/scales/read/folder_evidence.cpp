@@ -7,7 +7,7 @@
 namespace fp8kv {
 namespace {
 
-// A folder has one scale for each head, or the largest of a layer.
+// Whether a folder's scales match the file's: one for each head, or the largest of the layer.
 bool is_made_of(const std::vector<float>& scales, const std::vector<float>& file) {
   return scales == file || scales == std::vector<float>{largest(file)};
 }
@@ -23,8 +23,7 @@ bool has_scales_of(const KvScales& folder, const KvScales& file) {
   return true;
 }
 
-// Gives draft layers the maxima that the file has of them, where their scales are those of the
-// file.
+// Gives a draft layer the file's maxima if its scales equal those of the file.
 void adopt_draft_maxima(const std::vector<DraftScales>& file, std::vector<DraftScales>& drafts) {
   for (DraftScales& draft : drafts) {
     for (const DraftScales& made : file) {

@@ -17,7 +17,7 @@ namespace {
 constexpr std::string_view kScaleName = "kv_cache_scaling_factor";
 constexpr int64_t kMostHeads = 65536;
 
-// The names in `folder` with that ending, sorted.
+// The names in `folder` with the given extension, sorted.
 std::vector<std::string> files_with(const fs::path& folder, std::string_view ending) {
   std::vector<std::string> names;
   std::error_code error;
@@ -29,7 +29,7 @@ std::vector<std::string> files_with(const fs::path& folder, std::string_view end
   return names;
 }
 
-// "llama_tp2_rank1.npz" is of rank 1; 0 where the name has none.
+// "llama_tp2_rank1.npz" has rank 1. Returns 0 if the name has no rank.
 int64_t rank_of(const std::string& file) {
   const size_t at = file.rfind("rank");
   int64_t rank = 0;
@@ -39,7 +39,7 @@ int64_t rank_of(const std::string& file) {
   return parsed.ec == std::errc() && rank >= 0 ? rank : 0;
 }
 
-// "_np:layers:12:attention:kv_cache_scaling_factor": exactly one part is a number, the layer's.
+// "_np:layers:12:attention:kv_cache_scaling_factor": exactly one part is a number, the layer.
 std::optional<LayerName> split_npz_name(std::string_view name) {
   std::optional<LayerName> found;
   for (size_t at = 0; at <= name.size();) {
@@ -87,14 +87,14 @@ AmmoModel parse_ammo_model(const Json& json) {
     fail(layers.where(), ": is ", layers.brief(), ", expected an array of layers");
   }
   model.decoder_type = layers[0].get_string("decoder_type", "");
-  const auto kv_heads = json.find("num_kv_heads");  // 0: as many as there are of Q
+  const auto kv_heads = json.find("num_kv_heads");  // 0: as many as query heads
   model.n_kv_heads = kv_heads ? within(*kv_heads, 0, kMostHeads) : 0;
   const auto heads = json.find("num_attention_heads");
   if (heads && model.n_kv_heads == 0) model.n_kv_heads = within(*heads, 0, kMostHeads);
   return model;
 }
 
-// What the JSON files in the folder say, each of the whole model; they must not contradict.
+// Reads the model from the folder's JSON files. Each describes the whole model, and all must agree.
 AmmoModel read_ammo_model(const fs::path& folder) {
   std::optional<AmmoModel> found;
   std::string from;
@@ -134,7 +134,7 @@ RankFile open_npz(const fs::path& path) {
   return rank;
 }
 
-// The file of every rank; throws where one is missing or twice there.
+// The files of all ranks. Throws if a rank is missing or has two files.
 std::vector<RankFile> open_npz_ranks(const fs::path& folder, int64_t n_ranks) {
   const std::string where = quote(folder.string());
   std::map<int64_t, std::string> files;
@@ -182,7 +182,7 @@ class NpzStore : public ScaleStore {
     config.producer = "AMMO";
     return config;
   }
-  // AMMO knew no layers without a cache.
+  // AMMO knows no layers without a cache.
   StoredModel model() const override {
     return {model_.decoder_type, model_.n_kv_heads,
             std::vector<bool>(static_cast<size_t>(model_.n_layers), true)};

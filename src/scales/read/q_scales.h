@@ -1,4 +1,4 @@
-// The scales of Q that stand beside those of K and V, for runtimes whose attention computes in FP8.
+// Scales of Q beside those of K and V, for runtimes whose attention computes in FP8.
 #pragma once
 
 #include <optional>
@@ -11,12 +11,12 @@
 
 namespace fp8kv {
 
-// The tensors that are one by their name, without values.
+// The tensors that are named as scales of Q, without values.
 std::vector<ScaleTensor> q_tensors(const ScaleStore& store);
 
 struct QScales {
-  std::vector<float> by_layer;  // one for each layer; 0 in a layer without a cache; or none at all
-  std::string why_not;          // why the tensors are left alone; "" where they are used
+  std::vector<float> by_layer;  // one per layer, 0 without a cache; or none at all
+  std::string why_not;          // why the tensors are left alone; "" if they are used
   std::optional<Diagnosis> diagnosis = {};
 };
 

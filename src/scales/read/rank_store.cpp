@@ -23,7 +23,7 @@ bool is_there(const fs::path& path) {
   return fs::exists(path, ignored);
 }
 
-// The number of files there must be.
+// The number of rank files that the config asks for.
 int64_t count_ranks(const Json& config) {
   const auto mapping = config.find("mapping");
   if (!mapping) return 1;
@@ -86,7 +86,7 @@ class RankStore : public ScaleStore {
   }
   Observation noted_observation(const std::string&) const override { return Observation::unknown; }
   KvConfig config() const override { return read_trtllm_config(config_); }
-  // The config has no word of layers without a cache.
+  // The config cannot name layers without a cache.
   StoredModel model() const override {
     const ModelDescription model = describe_model(config_);
     return {model.model_type, model.n_kv_heads(),

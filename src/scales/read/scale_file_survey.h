@@ -1,4 +1,4 @@
-// A scale file as one more thing that carries scales.
+// Surveys a scale file like any other source of scales.
 #pragma once
 
 #include <filesystem>
@@ -7,7 +7,7 @@
 
 namespace fp8kv {
 
-// Throws what read_scale_file throws. Its numbers stand as tensors without a checkpoint:
+// Throws what read_scale_file throws. Each number appears as a tensor without a checkpoint:
 // "fp8kv.k_scale[3]".
 FoundScales survey_scale_file(const std::filesystem::path& path);
 

@@ -8,7 +8,7 @@
 namespace fp8kv {
 namespace {
 
-// The tensors of one layer, by what they are for.
+// The tensors of one layer, by what they scale.
 struct LayerTensors {
   const ScaleTensor* k = nullptr;
   const ScaleTensor* v = nullptr;
@@ -42,7 +42,7 @@ LayerScales layer_scales(const LayerTensors& layer) {
   return {layer.k->values, layer.v->values};
 }
 
-// Throws unless every layer with a cache is there. Names the first few that are not.
+// Throws if a layer with a cache is missing. Names the first few that are.
 void check_complete(const std::map<size_t, LayerTensors>& layers, const StoredModel& model) {
   constexpr size_t kMostShown = 4;
   std::vector<std::string> missing;

@@ -1,4 +1,4 @@
-// Scale tensors put together as layers.
+// Assembles scale tensors into layers.
 #pragma once
 
 #include <vector>
@@ -9,11 +9,11 @@
 
 namespace fp8kv {
 
-// One for every layer; those without a cache stay empty. Where kv_scale stands beside k_scale and
-// v_scale the two must agree: it is their maximum, bit for bit or as rounded to the coarser dtype;
-// then the finer form is taken. Throws, without the folder's name, for layers that are missing or
-// too many, K without V and the other way round, and forms that disagree. REQUIRES no tensor of a
-// layer that is told to have no cache.
+// Returns one entry for every layer; those without a cache stay empty. If kv_scale stands beside
+// k_scale and v_scale, it must be their maximum, bit for bit or rounded to the coarser dtype. The
+// separate scales are then used. Throws for missing or extra layers, for K without V or V without
+// K, and for forms that disagree. Messages do not name the folder. REQUIRES no tensor of a layer
+// that is known to have no cache.
 std::vector<LayerScales> scales_by_layer(const std::vector<ScaleTensor>& tensors,
                                          const StoredModel& model);
 

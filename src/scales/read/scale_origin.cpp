@@ -9,8 +9,7 @@
 namespace fp8kv {
 namespace {
 
-// Where a checkpoint has scales for K and V apart and for both together, those apart are used: the
-// dialect of the scales that are used.
+// The dialect of the scales in use. Separate scales of K and V win over shared ones.
 const Dialect& dialect_in_use(const std::vector<ScaleTensor>& tensors) {
   const auto apart = std::find_if(tensors.begin(), tensors.end(), [](const ScaleTensor& tensor) {
     return tensor.of != ScaleOf::both;
@@ -27,7 +26,7 @@ std::string dtypes_of(const std::vector<ScaleTensor>& tensors, const Dialect& ro
   return join(sorted);
 }
 
-// Other tools take AutoFP8's config for scales of their own, which then lack its rounding.
+// Some tools copy AutoFP8's config for scales of their own. Those do not have AutoFP8's rounding.
 bool is_by_another(const Dialect& row, const std::vector<ScaleTensor>& tensors) {
   std::vector<float> values;
   for (const ScaleTensor& tensor : tensors) {
@@ -36,7 +35,7 @@ bool is_by_another(const Dialect& row, const std::vector<ScaleTensor>& tensors) 
   return row.family == "autofp8" && !is_autofp8_rounding(values);
 }
 
-// What inject noted beside all scales that count: they are its own, whatever the config is like.
+// The observation that inject noted beside all scales in use. It counts whatever the config says.
 Observation noted_observation(const ScaleStore& store, const std::vector<ScaleTensor>& tensors,
                               const Dialect& row) {
   std::set<Observation> notes;

@@ -1,5 +1,4 @@
-// Where the scales of a checkpoint come from: the row that they are of, the tool, and where it
-// measured K.
+// The origin of a checkpoint's scales: their dialect, the tool, and where it measured K.
 #pragma once
 
 #include <string>
@@ -11,15 +10,15 @@
 namespace fp8kv {
 
 struct Origin {
-  const Dialect* row = nullptr;  // of the scales that are used
+  const Dialect* row = nullptr;  // the dialect of the scales in use
   Observation observed = Observation::unknown;
   std::string producer;
   std::string version;
-  std::string observer;      // as in KvConfig, where that config is the producer's
-  std::string stored_dtype;  // "F32"; several are joined
+  std::string observer;      // as in KvConfig, if the producer wrote that config
+  std::string stored_dtype;  // "F32"; several dtypes are joined
 };
 
-// REQUIRES at least one tensor, with values, and that each has its row.
+// REQUIRES at least one tensor. Every tensor must have values and a row.
 Origin origin_of(const ScaleStore& store, const std::vector<ScaleTensor>& tensors,
                  const KvConfig& config);
 

@@ -1,4 +1,4 @@
-// One checkpoint in a file per tensor-parallel rank, of which all have the same KV scales.
+// One checkpoint with a file per tensor-parallel rank. All ranks have the same KV scales.
 #pragma once
 
 #include <functional>
@@ -21,7 +21,7 @@ struct RankFile {
 // The tensors of all ranks, by name.
 std::vector<StoredTensor> tensors_of_ranks(const std::vector<RankFile>& ranks);
 
-// The bytes that a tensor has in every rank; throws, showing both, where two differ.
+// The bytes of a tensor, equal in every rank. Throws, showing both values, if two ranks differ.
 std::string read_in_ranks(const std::vector<RankFile>& ranks, const std::string& tensor);
 
 }  // namespace fp8kv

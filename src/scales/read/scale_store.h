@@ -1,5 +1,5 @@
-// Where scale tensors lie, in whatever files: names and shapes of all tensors, bytes of single
-// ones, and what the config says. Implemented for each kind of folder; opened by open_store.h.
+// Access to scale tensors in any kind of file: names and shapes of all tensors, bytes of single
+// ones, and the config. Each kind of folder implements it; open_store.h opens one.
 #pragma once
 
 #include <cstdint>
@@ -25,14 +25,14 @@ struct StoredTensor {
   uint64_t place = 0;  // tensors are best read in this order
 };
 
-// What is known of the model that the scales are for.
+// Facts about the model that the scales are for.
 struct StoredModel {
-  std::string model_type;       // "" where it is not told
-  int64_t n_kv_heads = 0;       // 0 where it is not told
+  std::string model_type;       // "" if unknown
+  int64_t n_kv_heads = 0;       // 0 if unknown
   std::vector<bool> has_cache;  // one for every layer
-  // Why it is not known which layers write a cache; has_cache is then true for all.
+  // Why the cached layers are unknown; has_cache is then true for all.
   std::optional<Error> unclear = std::nullopt;
-  std::vector<int64_t> layer_kv_heads = {};  // see KvScales; empty where layers are alike
+  std::vector<int64_t> layer_kv_heads = {};  // see KvScales; empty if layers are alike
 
   int64_t kv_heads_of(int64_t layer) const {
     const auto i = static_cast<size_t>(layer);
@@ -40,7 +40,7 @@ struct StoredModel {
   }
 };
 
-// Functions throw for what cannot be read; their messages name file or tensor, not the folder.
+// Functions throw for what cannot be read. Messages name the file or tensor, not the folder.
 class ScaleStore {
  public:
   virtual ~ScaleStore() = default;
@@ -48,22 +48,22 @@ class ScaleStore {
   virtual Carrier carrier() const = 0;
   // The folder, in quotes.
   virtual std::string where() const = 0;
-  // By name; those that hold no scales may lack their shapes.
+  // Sorted by name. Tensors that hold no scales may have no shape.
   virtual const std::vector<StoredTensor>& tensors() const = 0;
   virtual std::string read(const std::string& tensor) const = 0;
-  // The layer that a name is of, as this kind of folder spells it.
+  // Splits a name into its layer and the rest, as this kind of folder spells it.
   virtual std::optional<LayerName> split(std::string_view tensor) const = 0;
-  // What inject wrote beside a tensor.
-  // The scale file that the scales were made of, as text; "" where nothing holds it.
+  // The text of the scale file that the scales were made from; "" if the folder has none.
   virtual std::string noted_evidence() const { return ""; }
+  // The observation that inject noted beside this tensor.
   virtual Observation noted_observation(const std::string& tensor) const = 0;
-  // The same of scales of another model that were put in all the same: in what it differs; else "".
+  // How the scales' own model differs, if inject accepted scales of another model; else "".
   virtual std::string noted_foreign() const { return ""; }
-  // The names of the layers that draft tokens, "mtp.layers.0".
+  // The names of the draft layers: "mtp.layers.0".
   virtual std::vector<std::string> draft_layers() const { return {}; }
   virtual KvConfig config() const = 0;
   virtual StoredModel model() const = 0;
-  // Throws "'FILE': changed while it was read" where a model's shards are not what was opened.
+  // Throws "'FILE': changed while it was read" if a shard is no longer the one that was opened.
   virtual void check_unchanged() const {}
 };
 

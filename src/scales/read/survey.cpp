@@ -17,7 +17,7 @@ namespace {
 constexpr const char* kMakeSome =
     "make some with 'fp8kv calibrate', and put them in with 'fp8kv inject'";
 
-// A message that is as check_scale has it, with the way out that the value suggests.
+// Throws the message of check_scale, with the way out that the value suggests.
 void check_value(float value, const ScaleTensor& tensor, const std::string& where) {
   try {
     check_scale(value, where);
@@ -50,7 +50,7 @@ std::vector<std::string> notes_on(const std::vector<IgnoredTensor>& ignored) {
   return notes;
 }
 
-// The rows that are used, in the order of the table.
+// The rows in use, in the order of the table.
 std::string dialect_of(const std::vector<ScaleTensor>& tensors) {
   std::set<const Dialect*> rows;
   for (const ScaleTensor& tensor : tensors) rows.insert(tensor.dialect);
@@ -59,7 +59,7 @@ std::string dialect_of(const std::vector<ScaleTensor>& tensors) {
   return join(names);
 }
 
-// One survey: each step fills in a part of what was found, or throws the refusal.
+// One survey. Each step fills in a part of the result, or throws the refusal.
 class Survey {
  public:
   explicit Survey(const ScaleStore& store) : store_(store) {}
@@ -76,7 +76,7 @@ class Survey {
   }
 
  private:
-  // Errors of the steps within name the folder.
+  // Runs a step whose errors name the folder.
   template <typename Step>
   void in_folder(const Step& step) {
     with_context(store_.where(), step);
@@ -104,7 +104,7 @@ class Survey {
       for (const ScaleTensor& tensor : found_.tensors) {
         check_scale_form(tensor, model_.kv_heads_of(tensor.layer));
       }
-      // Equal values under a second name are no news: inject itself writes them.
+      // Equal values under a second name need no note: inject itself writes such names.
       for (IgnoredTensor& each : take_out_duplicates(found_.tensors)) {
         found_.ignored.push_back(std::move(each));
       }
@@ -127,7 +127,7 @@ class Survey {
     }
   }
 
-  // All that can be read as numbers, in the order in which they lie in the files.
+  // Reads every tensor of numbers, in the order of the files' bytes.
   void read_values() {
     std::map<std::string_view, uint64_t> places;
     for (const StoredTensor& tensor : store_.tensors()) places.emplace(tensor.name, tensor.place);
@@ -172,8 +172,8 @@ class Survey {
     return layer < model_.has_cache.size() && !model_.has_cache[layer];
   }
 
-  // Some tools write a scale wherever there is an attention, also where it reads the cache of
-  // another layer. No runtime's cache has such a scale.
+  // Some tools write a scale for every attention, even one that reads another layer's cache. No
+  // runtime's cache uses such a scale.
   void ignore_layers_without_cache() {
     std::vector<IgnoredTensor> unused;
     for (const ScaleTensor& tensor : found_.tensors) {
@@ -193,7 +193,7 @@ class Survey {
     found_.ignored.insert(found_.ignored.end(), tensors.begin(), tensors.end());
   }
 
-  // What the values and the config tell, and the diagnoses.
+  // Fills in provenance and diagnoses from the values and the config.
   void describe() {
     found_.dialect = dialect_of(found_.tensors);
     const Origin origin = origin_of(store_, found_.tensors, config_);
@@ -272,8 +272,8 @@ class Survey {
       check_scale_form(tensor, model_.n_kv_heads);
     }
     ignore_also(take_out_duplicates(found_.draft_tensors));
-    // Draft layers as a model of their own, of those alone that have scales: `layer` of a tensor is
-    // the place of its layer in the store's list.
+    // Treats the draft layers with scales as a model of their own. A tensor's `layer` is the index
+    // in the store's list of draft layers.
     const std::vector<std::string> names = store_.draft_layers();
     StoredModel drafting{model_.model_type, model_.n_kv_heads, std::vector<bool>(names.size())};
     for (const ScaleTensor& tensor : found_.draft_tensors) {

@@ -1,4 +1,4 @@
-// Everything about the scales of one store.
+// Surveys all scales of one store.
 #pragma once
 
 #include <string>
@@ -9,14 +9,14 @@
 
 namespace fp8kv {
 
-// What find_scales.h says of survey_scales. Errors in the files become the refusal; what cannot be
-// read throws.
+// Does what find_scales.h says of survey_scales. Errors in the files become the refusal. Throws for
+// files that cannot be read.
 FoundScales survey(const ScaleStore& store);
 
-// The tensors that a survey reads values of, by name.
+// The names of the tensors whose values a survey reads, sorted.
 std::vector<std::string> surveyed_tensors(const ScaleStore& store);
 
-// Whether there is anything that is a scale by its name.
+// Whether any tensor is named like a scale.
 bool has_scale_names(const ScaleStore& store);
 
 }  // namespace fp8kv

@@ -34,7 +34,7 @@ constexpr const char* kMimo = "vllm 0.33: models/mimo_mtp.py, ernie_mtp.py";
 using Spelling = ScaleSpelling;
 using Outcome = RuntimeOutcome;
 
-// The first that holds decides for each spelling that the layer's names have.
+// The first rule that holds decides, separately for each spelling of the layer's scales.
 constexpr DraftRule kRules[] = {
     {"vLLM", {0, 15}, "nextn", Cache::heads, Spelling::parameter, Outcome::loads, kTaken, kGlm},
     {"vLLM",
@@ -100,7 +100,7 @@ bool is_met(const DraftRule& rule, const DraftFacts& draft, ScaleSpelling spelli
   return fits && (!rule.spelling || rule.spelling == spelling);
 }
 
-// A loader takes each tensor by itself: one that stops it decides, then one that it takes.
+// A loader takes tensors one by one. A tensor that stops it decides, then one that it loads.
 int weight(RuntimeOutcome outcome) {
   constexpr RuntimeOutcome kOrder[] = {Outcome::ignores, Outcome::unknown, Outcome::loads,
                                        Outcome::fails};
@@ -117,7 +117,7 @@ DraftVerdict verdict_of(const DraftFacts& draft, ScaleSpelling spelling,
           ""};
 }
 
-// The newest version of a column; above all others where that is the newest of the runtime.
+// The column's newest version, or a version above all others if the column is open-ended.
 RuntimeVersion newest_of(const RuntimeColumn& column) {
   const auto newest = parse_runtime_version(column.newest);
   return newest ? *newest : RuntimeVersion{std::numeric_limits<int>::max(), 0, 0};

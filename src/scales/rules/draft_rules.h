@@ -1,5 +1,5 @@
-// A table of rules: how runtimes treat the scales of layers that draft tokens. A rule repeats the
-// runtime's source, or what its loader of drafts did; `source` says which.
+// A table of rules: how runtimes treat the scales of draft layers. A rule comes from the runtime's
+// source, or from a run of its draft loader; `source` says which.
 #pragma once
 
 #include <optional>
@@ -13,14 +13,14 @@
 
 namespace fp8kv {
 
-// How the scales of draft layers are named, where all runtimes that read them can.
+// The spelling of a draft layer's scales that every runtime that reads them understands.
 ScaleSpelling draft_spelling(bool latent);
 
-// A draft layer as runtimes meet it.
+// A draft layer, described by the facts that the rules look at.
 struct DraftFacts {
   DraftLayer layer;
   bool latent = false;  // it caches a latent vector (MLA)
-  // The names that its scales have; none where it has no scales.
+  // The spellings of its scales; empty if it has none.
   std::vector<ScaleSpelling> spellings = {};
 };
 
@@ -30,7 +30,7 @@ struct DraftVerdict {
   std::string source;
 };
 
-// The verdict for `version` of the column, or for its newest one.
+// The verdict for `version` of the column, or for the column's newest version.
 DraftVerdict draft_verdict(const DraftFacts& draft, const RuntimeColumn& column,
                            std::optional<RuntimeVersion> version);
 

@@ -1,4 +1,4 @@
-// What can be said of a folder with KV scales: one bit each.
+// Facts about a folder with KV scales, one bit each.
 #pragma once
 
 #include <cstdint>
@@ -11,27 +11,27 @@
 namespace fp8kv {
 
 enum class Fact : uint8_t {
-  // The scales, by their tensors' names and shapes.
+  // Names and shapes of the scale tensors.
   scales,
-  fused,        // self_attn.kv_scale; here and below, whatever the attention is called
+  fused,        // self_attn.kv_scale; self_attn stands for any name of the attention
   apart,        // self_attn.k_scale and v_scale
   parameters,   // self_attn.attn.k_scale and v_scale
   projections,  // self_attn.k_proj.k_scale and v_proj.v_scale
   outputs,      // self_attn.k_proj.output_scale and v_proj.output_scale
-  k_only,       // a scale of K whose partner for V is nowhere
+  k_only,       // a scale of K without its partner for V
   v_only,
   per_head,     // more than one number per tensor
-  fused_array,  // a kv_scale of another shape than []
+  fused_array,  // a kv_scale whose shape is not []
   apart_0d,     // a k_scale or v_scale of shape []
   queries,      // self_attn.q_scale, attn.q_scale or q_proj.q_scale
-  // Whose quantisation the config describes. Exactly one of these holds for a folder.
+  // The quantisation method of the config. Exactly one of these holds for a folder.
   unquantised,
   compressed_tensors,
   fp8,
   modelopt,
   quark,
   other_method,
-  // What that config says.
+  // Details of that config.
   no_groups,          // compressed-tensors: no group of quantised layers
   frozen,             // its quantization_status is "frozen" or "compressed"
   cache_scheme,       // it asks for an FP8 cache
@@ -41,21 +41,21 @@ enum class Fact : uint8_t {
   not_symmetric,      // compressed-tensors: without `symmetric: true`
   linear_missed,      // `ignore` leaves out a linear layer
   attention_ignored,  // `ignore` covers an attention module
-  ignore_unclear,     // `ignore` has an expression that is not understood here
-  quant_algo,         // ModelOpt: it names how weights are quantised
-  weights_method,     // it is of a method that knows weights alone: gptq, awq or auto-round
+  ignore_unclear,     // `ignore` has an expression that fp8kv cannot parse
+  quant_algo,         // ModelOpt: the config names the algorithm of the weights
+  weights_method,     // gptq, awq or auto-round: methods that know weights alone
   static_packing,     // AutoRound: the weights are packed as auto_round:fp8_static
-  block_packing,      // AutoRound: they are packed as auto_round:fp8
+  block_packing,      // AutoRound: the weights are packed as auto_round:fp8
   fp8_weights,        // some tensor is FP8
-  // The rest of the folder.
+  // Other facts about the folder.
   experts,
   torch_dtype,  // kv_cache_torch_dtype is float8_e4m3fn or float8_e4m3fnuz
   llama_baichuan_phi3,
-  // Files.
+  // The files in the folder.
   single_file,   // model.safetensors is there
-  index,         // and its index
+  index,         // model.safetensors.index.json is there
   consolidated,  // consolidated*.safetensors are there
-  // Instead of a folder: a JSON file of scales.
+  // A JSON file of scales in place of a folder.
   scale_file,
   with_model_type,
   scale_file_loader,  // SGLang reads scale files into models of this model_type
@@ -77,13 +77,13 @@ class FactSet {
   constexpr bool has(Fact fact) const { return bits_ >> static_cast<unsigned>(fact) & 1; }
   constexpr bool has_all(FactSet others) const { return (bits_ & others.bits_) == others.bits_; }
   constexpr bool has_any(FactSet others) const { return (bits_ & others.bits_) != 0; }
-  // All but `others`; and both.
+  // These facts without `others`, and these facts together with `others`.
   constexpr FactSet without(FactSet others) const { return of(bits_ & ~others.bits_); }
   constexpr FactSet with(FactSet others) const { return of(bits_ | others.bits_); }
-  // The facts in the order of the enumerators, then the family where it is a known one.
+  // The names of the facts in the order of the enumerators, then the family if it is known.
   std::vector<std::string> names() const;
-  // The model's row in runtime_models.h, or 0 where the table has none; and its family. Both belong
-  // to the folder: combining sets of facts keeps those of the left one.
+  // The model's row in runtime_models.h (0: none) and its family. Combining two sets keeps those of
+  // the left one.
   constexpr uint8_t model() const { return model_; }
   constexpr void set_model(uint8_t number) { model_ = number; }
   constexpr Family family() const { return family_; }
@@ -91,7 +91,7 @@ class FactSet {
   bool operator==(const FactSet&) const = default;
 
  private:
-  // Of the same model.
+  // The given bits, with this set's model and family.
   constexpr FactSet of(uint64_t bits) const {
     FactSet facts = *this;
     facts.bits_ = bits;

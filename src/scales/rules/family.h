@@ -1,4 +1,4 @@
-// Families of models whose loaders differ from one another in some runtime.
+// Families of models that some runtime loads with different code.
 #pragma once
 
 #include <cstddef>
@@ -25,8 +25,8 @@ enum class Family : uint8_t {
   glm4_moe,
   nemotron_h,
   granite,
-  deepseek,         // DeepSeek V2 and V3, Kimi K2 and K2.5, GLM-4.7 Flash: the cache is MLA's
-  deepseek_sparse,  // DeepSeek V3.2 and GLM-5: MLA that sees a choice of tokens
+  deepseek,         // DeepSeek V2 and V3, Kimi K2 and K2.5, GLM-4.7 Flash: an MLA cache
+  deepseek_sparse,  // DeepSeek V3.2 and GLM-5: MLA with sparse attention
   gpt2,
   gpt_bigcode,  // StarCoder 1
   gpt_neox,

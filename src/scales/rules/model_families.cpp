@@ -25,7 +25,7 @@ constexpr ModelFamily kFamilies[] = {
     {"granite", Family::granite, Names::parameters},
     {"deepseek_v2", Family::deepseek, Names::projections},
     {"deepseek_v3", Family::deepseek, Names::projections},
-    // The same attention, in the same class of every runtime.
+    // Kimi and GLM-4.7 Flash use DeepSeek's attention, in the same class of every runtime.
     {"kimi_k2", Family::deepseek, Names::projections},
     {"kimi_k25", Family::deepseek, Names::projections},
     {"glm4_moe_lite", Family::deepseek, Names::projections},

@@ -1,5 +1,5 @@
-// The rules of each runtime. A row: all of these facts, none of those, what then; the sentence;
-// where it says so; and behind it the versions, families and rounding that it is narrowed to.
+// The rules of each runtime. A row lists the facts that must hold, the facts that must not, the
+// outcome, a sentence and its source. Versions, families and rounding narrow the row behind that.
 #pragma once
 
 #include <span>
@@ -16,7 +16,7 @@ std::span<const RuntimeRule> transformers_rules();
 std::span<const RuntimeRule> trtllm_builder_rules();
 std::span<const RuntimeRule> trtllm_pytorch_rules();
 
-// What several runtimes do.
+// Sentences that several runtimes share.
 inline constexpr const char* kNoScales = "there are no scales: an FP8 cache runs with 1";
 inline constexpr const char* kNoNvfp4Scales = "there are no scales: an NVFP4 cache runs with 1";
 inline constexpr const char* kNvfp4NotSeen =

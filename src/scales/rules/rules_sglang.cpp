@@ -14,9 +14,9 @@ constexpr const char* kSglangFlag =
 constexpr const char* kNotMapped =
     "its loader of this family does not know the scales by these names: an FP8 cache runs with 1";
 constexpr RuntimeVersion k19 = {0, 5, 19};
-// Families whose loaders were run and know the usual names.
-// Families whose Q, K and V are one matrix, of which it has models.
+// Families with Q, K and V in one matrix that SGLang has models of.
 constexpr FamilySet kSglangOneMatrix = {gpt2, gpt_bigcode, internlm2, baichuan};
+// Families whose loaders were run and know the usual names.
 constexpr FamilySet kUsual = {llama_mistral, gemma3, phi3, qwen3_5};
 
 // clang-format off
@@ -49,7 +49,7 @@ constexpr RuntimeRule kSglangRules[] = {
     {{other_method}, {}, unknown, kMethodNotSeen, kSglangKv},
     RuntimeRule{{fused, apart}, {}, misreads, kBothForK, ""}.seen(kSglangRun),
 
-    // The families of which each name was tried.
+    // The rules of families in which every scale name was tried.
     RuntimeRule{{projections}, {}, loads, kSglangFlag, ""}.of({deepseek}).doubles().seen(kSglangRun),
     RuntimeRule{{}, {}, ignores,
      "reads k_proj.k_scale and v_proj.v_scale alone for MLA: an FP8 cache runs with 1", ""}

@@ -25,10 +25,10 @@ constexpr const char* kOnePerLayer = "takes one scale per layer, not one per KV 
 constexpr const char* kNoParameters =
     "does not find self_attn.attn.k_scale and v_scale: an FP8 cache runs with 1";
 constexpr const char* kRunOneMatrix = "run: vLLM 0.16.0, 0.24.0";
-// Families whose Q, K and V are one matrix.
+// Families with Q, K and V in one matrix.
 constexpr FamilySet kOneMatrix = {gpt2, gpt_bigcode, gpt_neox, falcon, internlm2, baichuan};
-// Families whose loaders were run with self_attn.q_scale beside compressed-tensors and beside fp8,
-// and with scales of an NVFP4 cache.
+// Families whose loaders were run with self_attn.q_scale beside compressed-tensors (kTakesQ) and
+// beside fp8 (kRoundsQ), and with scales of an NVFP4 cache (kNvfp4).
 constexpr FamilySet kTakesQ = {llama_mistral, qwen2,   qwen2_moe, qwen3, qwen3_moe, qwen3_5,
                                gpt_oss,       mixtral, gemma3,    phi3,  glm4_moe,  granite};
 constexpr FamilySet kRoundsQ = {llama_mistral, qwen2, qwen3};
@@ -87,7 +87,7 @@ constexpr RuntimeRule kVllmRules[] = {
         .from(k15).seen("run: vLLM 0.16.0, 0.24.0, 0.27.1, 0.32.0"),
     {{other_method}, {}, unknown, kMethodNotSeen, kVllmKv},
 
-    // The cache of MLA.
+    // MLA's cache.
     RuntimeRule{{modelopt, projections}, {}, loads,
      "with --kv-cache-dtype fp8: one scale for K and one for V", ""}
         .of({deepseek}).from(k18).until(k25).rounding().doubles().seen("run: vLLM 0.20.2, 0.24.0"),
@@ -98,7 +98,7 @@ constexpr RuntimeRule kVllmRules[] = {
      "the FP8 cache of its sparse attention, fp8_ds_mla, makes scales of its own: these have no use",
      "vllm v0.33: config/cache.py:43-66"}.of({deepseek_sparse}),
 
-    // Q, K and V in one matrix, beside which there is no k_proj.
+    // Q, K and V in one matrix: there is no k_proj.
     RuntimeRule{{}, {}, unknown, "its loaders of this family were not run before 0.16", kOldKv}
         .of(kOneMatrix).until(k15),
     RuntimeRule{{}, {}, fails, "has no model of this family since 0.23", ""}
@@ -118,7 +118,7 @@ constexpr RuntimeRule kVllmRules[] = {
      "one scale for K and one for V, as F32", ""}
         .of(kOneMatrix).from(k15).seen("run: vLLM 0.16.0, 0.24.0, 0.32.0"),
 
-    // Families whose loaders stop at a name, or do not know it.
+    // Families whose loaders stop at a name, or ignore it.
     RuntimeRule{{scales}, {}, fails, "stops at every name of a scale with a KeyError", ""}
         .of({bamba}).from(k15).until(k18).seen("run: vLLM 0.16.0"),
     RuntimeRule{{scales}, {}, unknown,

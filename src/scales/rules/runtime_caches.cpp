@@ -20,7 +20,7 @@ constexpr std::string_view kVllm028[] = {
     "turboquant_k8v4", "fp8_per_token_head", "nvfp4",      "int4_per_token_head",
     "nvfp4_4over6"};
 
-// Source of vLLM's: CacheDType and kv_cache_dtype_skip_layers in vllm/config/cache.py of the
+// Sources for vLLM: CacheDType and kv_cache_dtype_skip_layers in vllm/config/cache.py of the
 // released wheels 0.15, 0.18, 0.19, 0.20, 0.22 to 0.28, and 0.30 to 0.33.
 constexpr RuntimeCaches kTable[] = {
     {"vLLM", {0, 7, 2}, kFp8, false},  {"vLLM", {0, 19}, kFp8, true},

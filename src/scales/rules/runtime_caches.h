@@ -1,5 +1,5 @@
-// The cache formats that runtimes take, of those that are computed here: a table, one row for the
-// versions from `first` on.
+// A table of the cache formats that runtimes take, limited to those that fp8kv computes. One row
+// covers the versions from `first` on.
 #pragma once
 
 #include <span>
@@ -10,13 +10,13 @@
 namespace fp8kv {
 
 struct RuntimeCaches {
-  const char* runtime;  // as a column spells it
+  const char* runtime;  // the same spelling as in a column
   RuntimeVersion first;
   std::span<const std::string_view> formats;  // canonical names: "fp8_e4m3"
   bool skips_layers;                          // --kv-cache-dtype-skip-layers
 };
 
-// The row of the version that was asked for, or else of the newest. nullptr for runtimes whose
+// The row of the requested version, or else of the newest. Returns nullptr for runtimes whose
 // caches were not looked at.
 const RuntimeCaches* find_runtime_caches(const ChosenRuntime& runtime);
 

@@ -17,7 +17,7 @@ std::string lower(std::string text) {
   return text;
 }
 
-// Each once, in the table's order, as it is asked for.
+// The runtimes' names in lower case, as users type them. Each appears once, in the table's order.
 std::vector<std::string> runtime_names() {
   std::vector<std::string> names;
   for (const RuntimeColumn& column : runtime_columns()) {
@@ -35,7 +35,8 @@ std::vector<const RuntimeColumn*> columns_of(const std::string& name) {
   return columns;
 }
 
-// What may stand behind the @ of a runtime: "pr-2028 (branch of PR 2028), 2.4, 3.0 and newer".
+// The versions that may follow the @ of a runtime: "pr-2028 (branch of PR 2028), 2.4, 3.0 and
+// newer".
 std::string known_versions(const std::vector<const RuntimeColumn*>& columns) {
   std::vector<std::string> known;
   for (const RuntimeColumn* column : columns) {
@@ -45,7 +46,7 @@ std::string known_versions(const std::vector<const RuntimeColumn*>& columns) {
   return join(known, ", ");
 }
 
-// Without what is behind the numbers: "0.33.0+cu129", "0.5.23.post1", "0.9.2rc1".
+// Parses a version and drops its suffix: "0.33.0+cu129", "0.5.23.post1", "0.9.2rc1".
 std::optional<RuntimeVersion> version_in(const std::string& text) {
   const size_t begin = text.starts_with('v') ? 1 : 0;
   size_t end = text.find_first_not_of("0123456789.", begin);

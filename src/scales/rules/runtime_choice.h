@@ -1,4 +1,4 @@
-// Which columns of the table of runtimes someone asks for, by names such as "vllm@0.33".
+// Chooses columns of the runtime table by names such as "vllm@0.33".
 #pragma once
 
 #include <optional>
@@ -11,19 +11,19 @@ namespace fp8kv {
 
 struct ChosenRuntime {
   const RuntimeColumn* column = nullptr;
-  std::string version = {};                   // as it was asked for; "" where the whole column was
-  std::optional<RuntimeVersion> number = {};  // of that
+  std::string version = {};                   // as the user wrote it; "" for the whole column
+  std::optional<RuntimeVersion> number = {};  // `version` as a number
 };
 
-// NAME, for the newest versions; NAME@VERSION, with what pip shows behind a version too
-// ("0.5.23.post1", "0.33.0+cu129"); NAME@all; or all. A branch or a backend goes by the key of its
-// column. Either case. Throws a usage error that lists what there is.
+// Parses NAME (the newest versions), NAME@VERSION, NAME@all, or all. VERSION may have a suffix as
+// pip shows it ("0.5.23.post1", "0.33.0+cu129"), or be the key of a branch or backend. Case does
+// not matter. Throws a usage error that lists the known names.
 std::vector<ChosenRuntime> choose_runtimes(const std::string& text);
 
-// The newest versions of the runtimes that people serve with.
+// The newest versions of the runtimes that people usually serve with.
 std::vector<ChosenRuntime> usual_runtimes();
 
-// "vLLM 0.33.0", or the versions of the column: "vLLM 0.25 and newer".
+// Returns "vLLM 0.33.0", or the versions of the column: "vLLM 0.25 and newer".
 std::string runtime_text(const ChosenRuntime& chosen);
 
 }  // namespace fp8kv

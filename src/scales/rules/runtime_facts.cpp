@@ -17,7 +17,7 @@
 namespace fp8kv {
 namespace {
 
-// For the name of a scale of K, the name of V's scale beside it; and the other way round.
+// Turns the name of a K scale into the name of its V scale, and back.
 std::string partner_of(std::string name) {
   const auto parts = split_layer_name(name);
   const size_t rest = parts ? name.size() - parts->rest.size() : name.size();
@@ -67,13 +67,13 @@ std::vector<std::string> texts(const std::optional<Json>& list) {
 void add_ignore(const TensorMap& tensors, const Json& block, FactSet& facts) {
   std::vector<std::string> ignore = texts(block.find("ignore"));
   for (const std::string& module : linear_modules(tensors)) {
-    // The head is looked up by its tensor; lists that leave it out work.
+    // Skips lm_head: runtimes look it up by its tensor, so an `ignore` without it works.
     if (module.ends_with("lm_head")) continue;
     const Ignored found = ignored(ignore, module);
     facts.add(Fact::linear_missed, found == Ignored::no);
     facts.add(Fact::ignore_unclear, found == Ignored::unclear);
   }
-  // A class, which attention is not of.
+  // Linear is a class of layers, and attention does not belong to it.
   std::erase(ignore, "Linear");
   std::vector<std::string> modules = {"model.layers.0.attn"};
   for (const std::string_view stack : {"model.layers.0.", "transformer.h.0."}) {
@@ -156,7 +156,7 @@ Fact fact_of(QuantMethod method) {
   return Fact::other_method;
 }
 
-// False for configs that contradict themselves: no scales are read beside these.
+// Returns false if the config contradicts itself, because then no scales are read.
 bool asks_for_nvfp4(const ModelFiles& model) {
   try {
     return read_kv_config(model.config, model.modelopt).stated == KvFormat::nvfp4;
@@ -229,8 +229,8 @@ FactSet layer_facts(const ModelFiles& model, FactSet facts, int64_t layer) {
 FactSet scale_file_facts(const std::string& model_type) {
   FactSet facts = {Fact::scale_file};
   facts.add(Fact::with_model_type, !model_type.empty());
-  // Model types whose class in sglang 0.5.23 (srt/models) has load_kv_cache_scales, by itself or by
-  // the class that it extends.
+  // Model types whose class in sglang 0.5.23 (srt/models) has load_kv_cache_scales, directly or by
+  // inheritance.
   constexpr std::string_view kLoaders[] = {
       "apertus",        "arcee", "exaone4",     "glm4",  "hunyuan", "hunyuan_v1_dense",
       "hunyuan_v1_moe", "llama", "llama4_text", "mimo",  "mimo_v2", "ministral3",

@@ -1,5 +1,5 @@
-// What a folder's files say that decides what a runtime does with its KV scales. Headers and
-// configs only; no values, and nothing that is not in the files.
+// Reads the facts that decide what a runtime does with a folder's KV scales. Looks at headers and
+// configs only, never at values.
 #pragma once
 
 #include <optional>
@@ -11,19 +11,19 @@
 
 namespace fp8kv {
 
-// What the facts are read from: a folder that is there, or one that is only planned.
+// The source of the facts: an existing folder, or a planned one.
 struct ModelFiles {
-  TensorMap tensors;  // shards do not count, nor do scales of draft layers
+  TensorMap tensors;  // without scales of draft layers; the shard numbers are not used
   Json config;
   std::optional<Json> modelopt;    // hf_quant_config.json
-  std::vector<std::string> names;  // of the files in the folder itself
+  std::vector<std::string> names;  // the names of the files directly in the folder
 };
 
 ModelFiles model_files(const Checkpoint& checkpoint);
 FactSet runtime_facts(const ModelFiles& model);
-// Those of a folder with these `facts`, if the scales of all layers were like those of `layer`.
+// The facts of the folder if every layer had the scales of `layer`. `facts`: those of the folder.
 FactSet layer_facts(const ModelFiles& model, FactSet facts, int64_t layer);
-// Of a scale file that says which model type it is for, or does not.
+// The facts of a scale file. `model_type` is "" if the file does not say it.
 FactSet scale_file_facts(const std::string& model_type);
 
 }  // namespace fp8kv

@@ -100,7 +100,8 @@ const RuntimeRule* model_rule(uint8_t number, std::string_view runtime, RuntimeV
     if (runtime_model_sources()[i].runtime != runtime) continue;
     const KnownVersions& known = model.known[i];
     const auto listed = static_cast<ListedRuntime>(i);
-    // Some models bring code for transformers along: of those the table says nothing.
+    // Some models bring their own code for transformers, so the table cannot say that it is
+    // missing.
     if (!known.ever && listed == ListedRuntime::transformers) return nullptr;
     if (!known.ever) return rule_of(model, listed, Absence::ever);
     if (last < known.since) return rule_of(model, listed, Absence::before);

@@ -1,5 +1,5 @@
-// Which models each runtime has code of its own for, and in which versions: a table, made of what
-// their releases register. What a runtime then does with scales is in runtime_rules.h.
+// A table of the models that each runtime has code for, and in which versions. It comes from the
+// models that their releases register. runtime_rules.h says what a runtime does with scales.
 #pragma once
 
 #include <cstdint>
@@ -12,11 +12,11 @@
 
 namespace fp8kv {
 
-// Since the beginning of what was looked at, and to its end, unless it says otherwise.
+// The default range covers every version that was looked at.
 struct KnownVersions {
   RuntimeVersion since = {};
   RuntimeVersion before = {std::numeric_limits<int>::max()};
-  bool ever = true;  // in any
+  bool ever = true;  // whether any version knows the model
 
   constexpr KnownVersions until(RuntimeVersion end) const { return {since, end, ever}; }
 };
@@ -24,35 +24,35 @@ struct KnownVersions {
 // "all", "from 0.17", "before 0.23", "0.8 up to 0.23", "none".
 std::string known_versions_text(const KnownVersions& known);
 
-// The runtimes that were looked at: a row's versions are in this order.
+// The runtimes that were looked at, in the order of `RuntimeModel::known`.
 enum class ListedRuntime : uint8_t { vllm, sglang, tgi, transformers, count };
 
 struct RuntimeSource {
-  const char* runtime;   // as a column has it
+  const char* runtime;   // the same spelling as in a column
   const char* releases;  // "47 releases, 0.7.2 to 0.33.0"
-  const char* place;     // where they list their models
+  const char* place;     // the file or folder that lists its models
 };
 
 struct RuntimeModel {
-  std::string_view architecture;  // as in config.json; vLLM and SGLang go by it
-  std::string_view model_type;    // TGI and transformers go by this
+  std::string_view architecture;  // as in config.json; vLLM and SGLang look models up by it
+  std::string_view model_type;    // TGI and transformers look models up by this
   KnownVersions known[static_cast<size_t>(ListedRuntime::count)];
 };
 
 std::span<const RuntimeSource> runtime_model_sources();
 std::span<const RuntimeModel> runtime_models();
 
-// The row of what config.json names, counted from 1; 0 where there is none. By the architecture, or
-// where `architecture` is "" by the type.
+// The row of the model that config.json names, counted from 1; 0 if there is none. Looks it up by
+// architecture, or by type if `architecture` is "".
 uint8_t runtime_model_number(std::string_view architecture, std::string_view model_type);
 
-// From which version on the runtime has the model with this number; {} where the table says
-// nothing.
+// The first version of the runtime that has the model with this number; {} if the table does not
+// tell.
 RuntimeVersion first_version(uint8_t number, std::string_view runtime);
 
-// What the table says of it in versions `first` to `last`: a rule, if it is not known in the last
-// of them; a note, if it is known in later ones of them alone; nullptr otherwise, and where the
-// table says nothing. `runtime` as a column spells it.
+// What the table says about versions `first` to `last` of a runtime. Returns a rule if the last of
+// them lacks the model, and a note if only the later ones have it. Otherwise returns nullptr, as it
+// does if the table does not tell. `runtime` is spelled as in a column.
 const RuntimeRule* model_rule(uint8_t number, std::string_view runtime, RuntimeVersion first,
                               RuntimeVersion last);
 

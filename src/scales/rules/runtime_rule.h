@@ -1,4 +1,4 @@
-// One rule of what a runtime does with a folder: which facts, in which versions, and what then.
+// One rule: given facts and versions, what a runtime does with a folder.
 #pragma once
 
 #include <compare>
@@ -26,7 +26,7 @@ const char* runtime_outcome_name(RuntimeOutcome outcome);  // for people: "turns
 
 enum class Basis { code, reports, run };
 
-// What becomes of the scales where the GPU's E4M3 is FNUZ (MI300), which needs them twice as large.
+// How the runtime treats scales on GPUs with FNUZ E4M3 (MI300), which need them twice as large.
 enum class Doubling { unsaid, doubled, kept };
 
 struct RuntimeVersion {
@@ -34,7 +34,7 @@ struct RuntimeVersion {
   auto operator<=>(const RuntimeVersion&) const = default;
 };
 
-// Without a 0 behind the second number: "0.17", "0.5.19".
+// Drops a trailing 0 behind the second number: "0.17", "0.5.19".
 std::string runtime_version_text(RuntimeVersion version);
 
 // "0.32", "0.32.0", "v5"; nullopt for anything else.
@@ -47,16 +47,16 @@ struct RuntimeRule {
   const char* sentence;
   const char* source;  // file, commit, pull request or issue; or what was run
   Basis basis = Basis::code;
-  FactSet any = {};         // and one of these, where it names any
-  FamilySet families = {};  // the model is of one of these, where it names any
-  FamilySet not_of = {};    // and of none of these
+  FactSet any = {};         // and one of these, if it names any
+  FamilySet families = {};  // the model belongs to one of these, if it names any
+  FamilySet not_of = {};    // and to none of these
   bool rounded = false;     // the scales are rounded to the model's dtype on their way
   bool at_one = false;      // turns FP8 on without the folder's scales
   Doubling doubling = Doubling::unsaid;
   RuntimeVersion since = {};
   RuntimeVersion before = {std::numeric_limits<int>::max()};
 
-  // The same rule, narrower.
+  // Functions that return this rule with one more condition.
   constexpr RuntimeRule of(FamilySet only) const {
     RuntimeRule rule = *this;
     rule.families = only;
@@ -108,7 +108,7 @@ struct RuntimeRule {
     rule.basis = Basis::run;
     return rule;
   }
-  // Whether the rule says something of a folder with these facts.
+  // Whether the rule applies to a folder with these facts.
   constexpr bool holds(FactSet facts) const {
     const bool one_of = any == FactSet{} || facts.has_any(any);
     const bool of_family = families == FamilySet{} || families.has(facts.family());
@@ -120,7 +120,7 @@ struct RuntimeRule {
   }
 };
 
-// Whether the scales of the folder are used, exactly or rounded.
+// Whether the runtime uses the folder's scales, exactly or rounded.
 bool uses_scales(const RuntimeRule& rule);
 
 // "loads", "loads, rounded", "turns FP8 on, ignores".

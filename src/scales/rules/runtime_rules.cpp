@@ -12,7 +12,7 @@
 namespace fp8kv {
 namespace {
 
-// A runtime's rows stand together, the oldest versions first.
+// Each runtime's rows stand together, the oldest versions first.
 std::span<const RuntimeColumn> columns() {
   static const RuntimeColumn kColumns[] = {
       {"vLLM", "0.7.2", "0.11", {0, 7, 2}, vllm_rules()},
@@ -38,7 +38,7 @@ std::span<const RuntimeColumn> columns() {
   return kColumns;
 }
 
-// "0.16" is its last patch, too.
+// The last version of a column. "0.16" includes every patch of 0.16.
 RuntimeVersion last_of(const RuntimeColumn& column) {
   constexpr int kAny = std::numeric_limits<int>::max();
   const std::string_view newest = column.newest;
@@ -50,7 +50,7 @@ RuntimeVersion last_of(const RuntimeColumn& column) {
   return last;
 }
 
-// nullptr for a branch or a backend, which has no versions.
+// Returns nullptr for a branch or a backend, because it has no versions.
 const RuntimeRule* find_model_rule(FactSet facts, const RuntimeColumn& column,
                                    std::optional<RuntimeVersion> version) {
   if (*column.key) return nullptr;

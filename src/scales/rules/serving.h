@@ -1,5 +1,5 @@
-// How people serve a folder with each runtime: a table, one row each. What a runtime does with the
-// folder's scales is in runtime_rules.h.
+// A table with one row for each way to serve: how people serve a folder with each runtime.
+// runtime_rules.h says what the runtime does with the folder's scales.
 #pragma once
 
 #include <span>
@@ -9,41 +9,42 @@
 
 namespace fp8kv {
 
-// Which cache is asked for.
+// The cache that the user asks for.
 enum class CacheFlag {
-  of_scales,  // the one that the scales are for, as the runtime calls it
+  of_scales,  // the cache that the scales are for, by the runtime's name
   fp8,        // E4M3
   nvfp4,
-  e5m2,        // that other FP8
-  own_scales,  // one that makes its scales itself: int8_per_token_head, turboquant_k8v4
-  automatic,   // what the runtime takes by itself
+  e5m2,        // FP8 in E5M2
+  own_scales,  // a cache that makes its own scales: int8_per_token_head, turboquant_k8v4
+  automatic,   // the runtime's default
 };
 
-// The cache that `flag` stands for, in a folder with these facts.
+// Resolves `of_scales` to the cache that the folder's scales are for.
 CacheFlag asked_cache(CacheFlag flag, FactSet facts);
 
 struct Server {
-  const char* runtime;  // as a column has it, like the key
+  const char* runtime;  // runtime and key are spelled as in a column
   const char* key;
-  const char* before;      // what stands before the folder: "vllm serve "
-  const char* file_flag;   // behind the model, before a scale file; "" where it takes none
+  const char* before;      // the command before the folder: "vllm serve "
+  const char* file_flag;   // the option before a scale file; "" if it takes none
   const char* e4m3;        // for --kv-cache-dtype
-  const char* nvfp4;       // the same; "" where it has no such cache
-  RuntimeOutcome of_e5m2;  // what becomes of the scales in an E5M2 cache
+  const char* nvfp4;       // for --kv-cache-dtype; "" if it has no such cache
+  RuntimeOutcome of_e5m2;  // the outcome for the scales in an E5M2 cache
   const char* e5m2_sentence;
 };
 
 struct Gpu {
   const char* name;  // "mi300"
-  bool fnuz;         // its E4M3 is FNUZ, for which scales must be doubled
+  bool fnuz;         // its E4M3 is FNUZ, so scales must be doubled
 };
 std::span<const Gpu> known_gpus();
 
-// nullptr for what nobody serves with by one command.
+// Returns nullptr for a column that no single command serves with.
 const Server* find_server(const RuntimeColumn& column);
 
-// For a shell. `path` is a model folder, or a scale file where `is_file`: the model is then MODEL.
-// REQUIRES a flag that asked_cache gave, and a server that has that cache.
+// Returns a command for a shell. `path` is a model folder, or with `is_file` a scale file; the
+// command then calls the model MODEL.
+// REQUIRES a flag from asked_cache, and a server that has that cache.
 std::string serve_command(const Server& server, const std::string& path, CacheFlag flag,
                           bool is_file = false);
 

@@ -94,7 +94,7 @@ ScalesOnDisk scales_on_disk(const Checkpoint& checkpoint) {
   for (const auto& [name, location] : checkpoint.tensors()) {
     if (!is_scale(name) || draft_of(drafts, name) < drafts.size()) continue;
     const int64_t number = split_layer_name(name)->layer;
-    // Nothing reads a scale of a layer without a cache.
+    // No runtime reads a scale of a layer without a cache.
     if (found.layers_known && !layers.contains(number)) continue;
     add_scale(layers[number], read_scale(checkpoint, name, location.entry));
   }

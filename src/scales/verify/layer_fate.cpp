@@ -15,7 +15,7 @@ const char* kNotDoubledText =
     "are not doubled for FNUZ GPUs: values above 240 times the scale saturate, where 448 were "
     "meant";
 
-// A note may say more of a runtime than the rule that decides.
+// Notes may say more about doubling than the deciding rule.
 Doubling doubling_of(const RuntimeVerdict& verdict) {
   for (const RuntimeRule* note : verdict.notes) {
     if (note->doubling != Doubling::unsaid) return note->doubling;
@@ -53,7 +53,7 @@ void round_to(DType dtype, const LayerOnDisk& layer, LayerFate& fate) {
   if (told) fate.why = cat(layer.scales[told->layer].name, ": ", lost_number_text(*told, dtype));
 }
 
-// What becomes of scales that the runtime does use.
+// Sets the fate of scales that the runtime does use.
 void carry_on(const LayerOnDisk& layer, std::optional<DType> dtype, const RuntimeVerdict& verdict,
               const ServingCase& serving, LayerFate& fate) {
   const Server* server = find_server(*verdict.column);
@@ -129,7 +129,7 @@ std::string percent(double share) {
   return text;
 }
 
-// Of the layers whose scales arrive.
+// Describes the layers whose scales arrive.
 std::string arrival_text(const RuntimeFate& fate) {
   const LayerFate* farthest = nullptr;
   bool rounded = false, unknown = false, doubled = false;
@@ -190,7 +190,7 @@ RuntimeFate runtime_fate(const ScalesOnDisk& scales, const RuntimeColumn& column
   std::vector<RuntimeVerdict> verdicts;
   for (const LayerOnDisk& layer : scales.layers) {
     verdicts.push_back(runtime_verdict(layer.facts, column, version));
-    // One layer that it cannot take stops it.
+    // A single layer that the runtime cannot take stops the whole model.
     if (is_failure(verdicts.back()) && !is_failure(fate.verdict)) fate.verdict = verdicts.back();
   }
   for (size_t i = 0; i < scales.layers.size(); ++i) {

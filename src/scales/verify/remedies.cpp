@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 
 constexpr const char* kNewScales = "scales.json";
 
-// A folder beside the model that is not there.
+// A path beside the model that does not exist yet.
 fs::path free_output(const fs::path& model) {
   const fs::path named = model.filename().empty() ? model.parent_path() : model;
   const bool has_name = named.filename() != "." && named.filename() != ".." && !named.empty();
@@ -29,7 +29,7 @@ fs::path free_output(const fs::path& model) {
   return out;
 }
 
-// Scales of the form that a calibration makes.
+// Scales in the form that a calibration would make.
 KvScales stand_ins(const Checkpoint& checkpoint) {
   KvScales scales;
   for (const bool has_cache : layers_with_cache(describe_model(checkpoint))) {
@@ -47,7 +47,7 @@ bool can_calibrate(const Checkpoint& checkpoint) {
   }
 }
 
-// "TGI 2.4 and newer": columns that stand side by side as one.
+// "TGI 2.4 and newer": neighbouring columns are joined into one.
 std::vector<std::string> arriving(const ScalesOnDisk& on_disk, const ServingCase& serving,
                                   const char* runtime) {
   std::vector<std::string> names;
@@ -66,7 +66,7 @@ std::vector<std::string> arriving(const ScalesOnDisk& on_disk, const ServingCase
   return names;
 }
 
-// Where neither another form nor another version helps.
+// The remedy if no other form and no other version helps.
 std::string last_resort(const RuntimeFate& fate) {
   for (const LayerFate& each : fate.layers) {
     if (each.fate == Fate::not_doubled) {
@@ -107,7 +107,8 @@ std::vector<Reinjection> reinjections(const Checkpoint& checkpoint, const FoundS
             with_format(powers ? at_powers_of_two(scales) : scales, stored_format(scales.format));
         made.push_back({command, planned_scales(written, report.facts, on_disk.dtype)});
       } catch (const Error& error) {
-        if (error.kind() == ErrorKind::interrupted) throw;  // others: this target cannot take it
+        if (error.kind() == ErrorKind::interrupted)
+          throw;  // other errors: this target cannot take the model
       }
     }
   }

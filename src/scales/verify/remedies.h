@@ -1,4 +1,4 @@
-// What to do where a runtime does not get the scales: each way out was asked of the same rules.
+// Remedies for scales that do not reach a runtime. Each one was checked against the same rules.
 #pragma once
 
 #include <string>
@@ -11,20 +11,20 @@
 
 namespace fp8kv {
 
-// What `inject` would make of a folder, for one target.
+// The result of `inject` on a folder, for one target.
 struct Reinjection {
   std::string command;  // for a shell
-  ScalesOnDisk scales;  // of the output
+  ScalesOnDisk scales;  // the scales of the output
 };
 
-// Of every target that takes the model, the most general first; then the same with scales raised to
-// powers of two. Where the folder's own scales cannot be used, those that a calibration would make
-// stand in for them, and the command begins with one.
+// One entry for every target that takes the model, the most general first; then the same targets
+// with scales raised to powers of two. If the folder's own scales are unusable, stand-ins for
+// calibrated ones take their place, and the command begins with a calibration.
 std::vector<Reinjection> reinjections(const Checkpoint& checkpoint, const FoundScales& found,
                                       const ScalesOnDisk& on_disk);
 
-// The ways out for one runtime, the best first; none only where its fate arrives. `path` is the
-// folder or the scale file; `reinjections` are empty for a scale file.
+// The remedies for one runtime, the best first. Empty only if its fate arrives. `path` is the
+// folder or the scale file. `reinjections` is empty for a scale file.
 std::vector<std::string> remedies(const std::string& path, const ScalesOnDisk& on_disk,
                                   const ChosenRuntime& chosen, const ServingCase& serving,
                                   const std::vector<Reinjection>& reinjections);

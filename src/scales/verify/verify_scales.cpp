@@ -13,7 +13,7 @@
 namespace fp8kv {
 namespace {
 
-// What a model is asked for.
+// The requested runtimes. If nobody chose them, only those that know the model, if any do.
 std::vector<ChosenRuntime> asked_for(const VerifyRequest& request, FactSet facts) {
   if (!request.usual) return request.asked;
   std::vector<ChosenRuntime> asked;
@@ -22,7 +22,7 @@ std::vector<ChosenRuntime> asked_for(const VerifyRequest& request, FactSet facts
   return asked.empty() ? request.asked : asked;
 }
 
-// Those asked for, and where nobody chose them the others, in the table's order.
+// The requested runtimes in the table's order. If nobody chose them, all others as well.
 std::vector<VerifiedRuntime> listed(const VerifyRequest& request, FactSet facts) {
   const std::vector<ChosenRuntime> wanted = asked_for(request, facts);
   std::vector<VerifiedRuntime> runtimes;
@@ -41,7 +41,7 @@ std::vector<VerifiedRuntime> listed(const VerifyRequest& request, FactSet facts)
   return runtimes;
 }
 
-// One for each layer, whatever the number of runtimes.
+// Adds each warning once, however many runtimes have it.
 void add_warnings(const RuntimeFate& fate, std::vector<std::string>& warnings) {
   for (const LayerFate& each : fate.layers) {
     const bool again = std::find(warnings.begin(), warnings.end(), each.why) != warnings.end();
@@ -49,8 +49,8 @@ void add_warnings(const RuntimeFate& fate, std::vector<std::string>& warnings) {
   }
 }
 
-// A runtime that does not take the scales of the model's layers has no place for those of drafts;
-// and none can use a scale that is 0 or negative.
+// The verdict for a draft layer. A runtime that does not use the model's own scales does not use
+// its drafts' scales. No runtime can use a scale that is 0 or negative.
 DraftVerdict draft_fate(const DraftOnDisk& draft, const ChosenRuntime& chosen,
                         const RuntimeVerdict& of_model) {
   if (draft.facts.layer.kind == nullptr) {

@@ -1,5 +1,5 @@
-// Whether the scales of a folder or a scale file reach the memory of runtimes: what becomes of each
-// layer's in each of them, how to serve, and what to do where they do not. Runs no runtime.
+// Verifies whether the scales of a folder or a scale file reach the memory of runtimes. Reports the
+// fate of each layer, how to serve, and remedies. Runs no runtime.
 #pragma once
 
 #include <filesystem>
@@ -15,9 +15,9 @@
 namespace fp8kv {
 
 struct VerifyRequest {
-  std::vector<ChosenRuntime> asked;  // those in which every scale must arrive
-  // Nobody chose them: tell of all other columns of the table too, and ask for those that have the
-  // model alone, if any has.
+  std::vector<ChosenRuntime> asked;  // the runtimes in which every scale must arrive
+  // Nobody chose the runtimes: report all other columns too, and require only runtimes that know
+  // the model, if any does.
   bool usual = false;
   ServingCase serving;
 };
@@ -27,8 +27,9 @@ struct VerifiedRuntime {
   bool asked = false;
   RuntimeFate fate;
   std::vector<DraftVerdict> drafts = {};  // one for each of ScalesOnDisk, in order
-  std::string serve;                      // the command to serve with; "" where nothing arrives
-  std::vector<std::string> fixes;         // ways out, the best first; for those that were asked for
+  std::string serve;  // the command to serve with; "" if the scales do not arrive
+  std::vector<std::string>
+      fixes;  // remedies, the best first; only for runtimes that were asked for
 };
 
 struct VerifyReport {
@@ -37,9 +38,9 @@ struct VerifyReport {
   Provenance provenance;
   std::vector<VerifiedRuntime> runtimes;  // in the table's order
   std::vector<Diagnosis> diagnoses;
-  std::vector<std::string> warnings;  // of scales that arrive where they were asked for
-  std::optional<Error> refusal;       // why the scales that are there cannot be used
-  bool arrives = false;  // every scale in everything asked for, and there is no refusal
+  std::vector<std::string> warnings;  // about scales that arrive in runtimes that were asked for
+  std::optional<Error> refusal;       // why the scales cannot be used
+  bool arrives = false;  // every scale arrives in every requested runtime, without a refusal
 };
 
 VerifyReport verify_scales(const std::filesystem::path& path, const VerifyRequest& request);

@@ -11,7 +11,8 @@
 namespace fp8kv {
 namespace {
 
-// The runtimes of which this holds, "vLLM 0.15 and newer": neighbours among versions as one.
+// The runtimes whose rules satisfy `holds`: "vLLM 0.15 and newer". Neighbouring versions are
+// joined.
 template <typename Holds>
 std::vector<std::string> runtimes_where(FactSet facts, const Holds& holds) {
   std::vector<std::string> names;
@@ -69,9 +70,9 @@ std::vector<std::string> loss_warnings(FactSet facts) {
   const std::string instead = load.empty() ? "" : cat("; loaded by ", join(load));
   for (const ChosenRuntime& usual : usual_runtimes()) {
     const RuntimeRule& rule = *runtime_verdict(facts, *usual.column).rule;
-    // Nobody serves the model where it is not known.
+    // Nobody serves a model with a runtime that does not know it.
     if (uses_scales(rule) || !knows_model(facts, *usual.column)) continue;
-    // The newest of those that do the same.
+    // Names the newest versions that use the scales by the same rule.
     const auto same = [&](const RuntimeRule& other) { return &other == &rule; };
     warnings.push_back(cat(runtimes_where(facts, same).back(), ": ", rule.sentence, instead));
   }

@@ -1,5 +1,5 @@
-// What runtimes make of scales that are about to be written: which of them lose them, and how far
-// those that round them are off.
+// What runtimes will do with scales that are about to be written: which runtimes lose them, and how
+// large the rounding errors are.
 #pragma once
 
 #include <optional>
@@ -17,15 +17,15 @@ struct ArrivalNotes {
   std::vector<std::string> warnings;
 };
 
-// Of a folder with these facts and scales. `dtype` is that of the model's weights, where its config
-// tells.
+// The notes on a folder with these facts and scales. `dtype` is that of the model's weights, if its
+// config tells.
 ArrivalNotes rounding_notes(const KvScales& scales, FactSet facts, std::optional<DType> dtype);
 
-// A warning for each runtime whose newest versions do not use the scales, with those that do.
+// One warning for each runtime whose newest versions do not use the scales. Names those that do.
 std::vector<std::string> loss_warnings(FactSet facts);
 
-// How to serve the folder, for each runtime whose newest versions use the scales; none for a scale
-// file.
+// A command to serve the folder, for each runtime whose newest versions use the scales. Empty for a
+// scale file.
 struct ServeCommand {
   const char* runtime;
   std::string command;  // for a shell

@@ -14,7 +14,7 @@ std::vector<DraftLayer> drafts_in(const Checkpoint& checkpoint) {
   return find_draft_layers(checkpoint.tensors(), checkpoint.config());
 }
 
-// The attention of a draft layer: what its tensors' names have behind the layer's, and its kind.
+// The attention of a draft layer: the name part behind the layer's, and its kind.
 struct DraftAttention {
   std::string block;  // "self_attn."
   bool latent = false;

@@ -1,4 +1,4 @@
-// Which tensors a folder gets for the layers that draft tokens.
+// The scale tensors that a folder gets for its draft layers.
 #pragma once
 
 #include <string>
@@ -15,17 +15,17 @@ struct DraftTensor {
   std::vector<float> values;  // one, or one per KV head
 };
 
-// Those of the draft layers that the checkpoint has, under the names that the loaders of draft
-// layers read; none where the target's runtime has no draft layers.
+// The tensors of the checkpoint's draft layers, under the names that draft loaders read. Empty if
+// the target's runtime has no draft layers.
 std::vector<DraftTensor> draft_tensors(const Checkpoint& checkpoint, const KvScales& scales,
                                        const InjectTarget& target);
 
-// Scales of layers that the checkpoint does not have, or that the target has no names for, as
-// notes.
+// Notes on draft scales that are left out: the checkpoint lacks the layer, or the target has no
+// names for it.
 std::vector<std::string> drafts_left_out(const Checkpoint& checkpoint, const KvScales& scales,
                                          const InjectTarget& target);
 
-// Draft layers of the checkpoint that get no scales, as warnings.
+// Warnings about the checkpoint's draft layers that get no scales.
 std::vector<std::string> drafts_at_one(const Checkpoint& checkpoint, const KvScales& scales);
 
 }  // namespace fp8kv

@@ -32,7 +32,7 @@ void check_free_of_scales(const Checkpoint& checkpoint, const std::string& repla
   }
 }
 
-// What would stay beside the new scales, and which no reader of ours would take for harmless.
+// Throws for tensors that would stay beside the new scales and look like KV scales to our readers.
 void check_all_replaceable(const Checkpoint& checkpoint, const std::string& replace_name) {
   for (const auto& [name, location] : checkpoint.tensors()) {
     if (scale_spelling(name) || !looks_like_kv_scale(name)) continue;
@@ -43,7 +43,7 @@ void check_all_replaceable(const Checkpoint& checkpoint, const std::string& repl
   }
 }
 
-// The new scale shard replaces an old one of that name, so the old one may hold nothing but scales.
+// The new scale shard replaces an old one of its name, so the old one must hold nothing but scales.
 void check_scale_shard(const Checkpoint& checkpoint) {
   for (const Shard& shard : checkpoint.shards()) {
     if (shard.file != kScaleShard) continue;
@@ -63,7 +63,7 @@ void add_to(InjectReport& report, const fs::path& name, FileMade made, uint64_t 
   report.files.push_back({name.string(), made, bytes});
 }
 
-// The facts of an output that need not be there yet.
+// The facts of the output, which does not exist yet.
 FactSet facts_of(const Checkpoint& checkpoint, const ScalePatch& patch, const InjectPlan& plan) {
   ModelFiles model{checkpoint.tensors(),
                    Json::parse(patch.files.at("config.json"), "config.json", JsonNumbers::python),
@@ -82,7 +82,7 @@ FactSet facts_of(const Checkpoint& checkpoint, const ScalePatch& patch, const In
   return runtime_facts(model);
 }
 
-// What is known of the output before it is there.
+// Reports everything that is known about the output before it is written.
 InjectReport report_on(const Checkpoint& checkpoint, const KvScales& scales,
                        const ScalePatch& patch, const InjectPlan& plan,
                        const InjectTarget& target) {
@@ -134,7 +134,7 @@ InjectReport write_folder(const Checkpoint& checkpoint, const KvScales& scales,
   return report;
 }
 
-// A source may end before the model does, where no layer behind writes a cache.
+// Scales may end before the model does, if none of the remaining layers writes a cache.
 void add_last_layers(KvScales& scales, size_t n_layers) {
   Provenance& from = scales.provenance;
   scales.layers.resize(n_layers);
@@ -160,7 +160,7 @@ InjectReport write_scale_file(const ModelDescription& model, const KvScales& sca
   return report;
 }
 
-// Throws where a layer with scales does not fit their format.
+// Throws if a layer with scales does not fit their format.
 void check_holds(const KvScales& scales, const ModelDescription& model, const std::string& source) {
   const CacheType type{scales.format, scales.format};
   for (int64_t i = 0; !model.unclear && i < std::ssize(scales.layers); ++i) {
@@ -173,7 +173,7 @@ void check_holds(const KvScales& scales, const ModelDescription& model, const st
   }
 }
 
-// The scales with those of Q that the folder gets, and a note where some are left out.
+// The scales, with those of Q that the folder gets. Adds a note if some are left out.
 KvScales with_wanted_q(const KvScales& scales, const InjectTarget& target,
                        const InjectOptions& options, std::vector<std::string>& notes) {
   const bool takes = target.queries && !is_nvfp4(scales.format);

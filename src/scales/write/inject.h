@@ -1,4 +1,4 @@
-// A new checkpoint folder that is an old one plus scales; the old one is never modified.
+// Writes a new checkpoint folder: an old one plus scales. Never modifies the old one.
 #pragma once
 
 #include <cstdint>
@@ -16,15 +16,15 @@
 namespace fp8kv {
 
 struct InjectOptions {
-  std::string target;          // of inject_targets
+  std::string target;          // a name of inject_targets
   bool powers_of_two = false;  // raise each scale to one
   LinkMode link = LinkMode::automatic;
   bool dry_run = false;
   bool overwrite = false;
-  bool replace = false;   // take out the scales that the checkpoint has
-  bool q_scales = false;  // write scales of Q, made of the maxima of Q if need be
-  // For messages: what the caller calls `replace`, and the quoted file.
+  bool replace = false;         // take out the checkpoint's own scales
+  bool q_scales = false;        // write scales of Q, made from its maxima if needed
   bool accept_foreign = false;  // take scales of another model, and record that
+  // Names for messages: how the caller spells the two options, and the quoted scale file.
   std::string replace_name = "replace";
   std::string accept_foreign_name = "accept_foreign";
   std::string scales_name = "the scales";
@@ -39,25 +39,27 @@ struct InjectedFile {
 
 struct InjectReport {
   std::vector<InjectedFile> files;   // by name
-  std::vector<std::string> skipped;  // what was left behind, with the reason
-  uint64_t written_bytes = 0;        // written and copied: what the output costs on disk
+  std::vector<std::string> skipped;  // source files left behind, with the reason
+  uint64_t written_bytes = 0;        // written and copied bytes: the disk space of the output
   std::vector<std::string> notes;
   std::vector<std::string> warnings;
-  FactSet facts;  // of the output, for runtime_verdicts
+  FactSet facts;  // the output's facts, for runtime_verdicts
 };
 
-// Writes `out`: scale shard, index and configs as the target's row says (see make_patch);
-// files of tensors linked and everything else copied, but for hidden folders. All under a temporary
-// name, then one rename. Throws for a link that leaves the folder and the hub's cache it lies in.
-// Throws when the scales do not fit the model (layers, heads, fingerprint), when the target cannot
-// take it, when `out` is within the source or holds it, and when it exists; with `overwrite` a
-// model folder is replaced, any other folder is not.
+// Writes `out`: the scale shard, the index and the configs that the target's row asks for (see
+// make_patch). Tensor files are linked and everything else is copied, except hidden folders. All
+// goes under a temporary name, then one rename.
 //
-// Throws too when the checkpoint already carries scales; with `replace` they are left out: only the
-// shards that hold them are written anew, all other tensors at their old place in order.
+// Throws for a link that leaves both the folder and its hub cache. Throws if the scales do not fit
+// the model (layers, heads, fingerprint), or if the target cannot take it. Throws if `out` is
+// within the source or holds it, and if it exists; with `overwrite` only a model folder is
+// replaced.
 //
-// For a target that is a file, `out` is that file: the scales with the model's type and heads.
-// A dry run checks and plans the same and writes nothing.
+// Throws if the checkpoint already carries scales. With `replace` those are left out: only the
+// shards that hold them are written again, with all other tensors in their old order.
+//
+// For a target that is a file, `out` is that file: the scales with the model's type and heads. A
+// dry run does the same checks and planning, and writes nothing.
 InjectReport inject_scales(const Checkpoint& checkpoint, const KvScales& scales,
                            const std::filesystem::path& out, const InjectOptions& options);
 

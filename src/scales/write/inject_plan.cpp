@@ -11,8 +11,8 @@ namespace fp8kv {
 namespace fs = std::filesystem;
 namespace {
 
-// Where a model's files may lie: in its folder, and, of a snapshot in the hub's cache, in the blobs
-// beside it.
+// The places of a model's files: its folder and, for a snapshot in the hub cache, the blobs beside
+// it.
 struct Home {
   explicit Home(const fs::path& model) : folder(fs::canonical(model)) {
     const fs::path above = folder.parent_path();
@@ -20,10 +20,11 @@ struct Home {
   }
 
   fs::path folder;
-  fs::path blobs;  // "" for others
+  fs::path blobs;  // "" outside the hub cache
 };
 
-// A link could bring any file of this machine into a folder that is then passed on.
+// Throws for links out of the model: they could bring any local file into a folder that is then
+// shared.
 void check_at_home(const fs::path& file, const Home& home) {
   const fs::path real = fs::canonical(file);
   if (is_within(real, home.folder)) return;
@@ -38,7 +39,7 @@ fs::path name_in(const InjectPlan& plan, const fs::path& name) {
   return renamed == plan.renamed.end() ? name : fs::path(renamed->second);
 }
 
-// Adds what is in `folder`, at `below` the source.
+// Adds the contents of `folder`. `below` is its path relative to the source.
 void plan_folder(const fs::path& folder, const fs::path& below, const Home& home,
                  InjectPlan& plan) {
   std::vector<fs::directory_entry> entries(fs::directory_iterator(folder), {});
@@ -65,7 +66,7 @@ void plan_folder(const fs::path& folder, const fs::path& below, const Home& home
   }
 }
 
-// A shard without some of its tensors; nullopt when none are left.
+// A shard without some of its tensors; nullopt if none are left.
 std::optional<PlannedFile> without_tensors(const Checkpoint& checkpoint, const Shard& shard,
                                            const std::set<std::string>& dropped) {
   PlannedFile file;
@@ -85,7 +86,7 @@ std::optional<PlannedFile> without_tensors(const Checkpoint& checkpoint, const S
   return file;
 }
 
-// The shards that hold what is dropped, written anew or left out.
+// Plans the shards with dropped tensors: written again without them, or left out.
 void plan_shards(const Checkpoint& checkpoint, const std::vector<std::string>& names,
                  InjectPlan& plan) {
   const std::set<std::string> dropped(names.begin(), names.end());
@@ -108,7 +109,7 @@ void plan_shards(const Checkpoint& checkpoint, const std::vector<std::string>& n
 InjectPlan plan_injection(const Checkpoint& checkpoint, const ScalePatch& patch) {
   InjectPlan plan;
   plan.renamed = patch.changes.renamed;
-  plan.left_out.insert(kMadeFolderRecord);  // the output gets one of its own
+  plan.left_out.insert(kMadeFolderRecord);  // the output gets its own record
   for (const auto& [name, contents] : patch.files) {
     plan.files[name] = {{}, contents, {}, contents.size()};
   }

@@ -1,4 +1,4 @@
-// Which files a model folder with other scales has, and where each comes from. Writes nothing.
+// Plans the files of a model folder with new scales, and where each comes from. Writes nothing.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +16,8 @@ namespace fp8kv {
 
 // One file of the output.
 struct PlannedFile {
-  std::filesystem::path from;  // to link, or to take `parts` of
-  std::string contents;        // to write, and what stands before `parts`
+  std::filesystem::path from;  // the file to link, or the source of `parts`
+  std::string contents;        // the text to write, before any `parts`
   std::vector<ByteRange> parts;
   uint64_t bytes = 0;
 
@@ -25,18 +25,18 @@ struct PlannedFile {
 };
 
 struct InjectPlan {
-  std::map<std::filesystem::path, PlannedFile> files;  // by path below the output
+  std::map<std::filesystem::path, PlannedFile> files;  // keys are paths relative to the output
   std::map<std::string, std::string> renamed;          // from the source's name to the output's
-  std::set<std::filesystem::path> left_out;            // of the source: nothing is left of them
-  std::vector<std::string> skipped;                    // what stays behind, with the reason
+  std::set<std::filesystem::path> left_out;  // source files that have no counterpart in the output
+  std::vector<std::string> skipped;          // source files that stay behind, with the reason
 };
 
-// Everything of the checkpoint's folder but hidden folders; the texts of the patch; the shards that
-// hold what it drops without that. Throws for a link that leaves the folder and the hub's cache it
-// lies in.
+// Plans every file of the checkpoint's folder except hidden folders, the patch's texts, and the
+// shards without the tensors that the patch drops. Throws for a link that leaves both the folder
+// and its hub cache.
 InjectPlan plan_injection(const Checkpoint& checkpoint, const ScalePatch& patch);
 
-// Whether `inner` is `outer` or lies in it. Both absolute and free of links.
+// Whether `inner` is `outer` or lies in it. Both paths must be absolute and free of links.
 bool is_within(const std::filesystem::path& inner, const std::filesystem::path& outer);
 
 }  // namespace fp8kv

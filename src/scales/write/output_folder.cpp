@@ -12,7 +12,7 @@ namespace fp8kv {
 namespace fs = std::filesystem;
 namespace {
 
-// The output's path with its parent resolved, so that it can be compared with the source's.
+// The output's path with its parent resolved, so that it compares with the source's path.
 fs::path resolved_output(const fs::path& out) {
   const fs::path absolute = fs::absolute(out).lexically_normal();
   const fs::path named = absolute.filename().empty() ? absolute.parent_path() : absolute;
@@ -24,8 +24,8 @@ fs::path resolved_output(const fs::path& out) {
   return fs::canonical(named.parent_path()) / named.filename();
 }
 
-// Settings of the output that are edited in place are not to change the source's: only files of
-// tensors, which nobody edits, may have two names.
+// Editing a setting of the output in place must not change the source. So only tensor files, which
+// nobody edits, may be hard links.
 LinkMode mode_of(const PlannedFile& file, LinkMode asked) {
   const bool links = asked == LinkMode::automatic || asked == LinkMode::hard;
   return links && !holds_tensors(file.from) ? LinkMode::copy : asked;

@@ -1,4 +1,4 @@
-// Output folders: whether one may be made, and how its files come there.
+// Output folders: checks whether one may be made, and puts its files there.
 #pragma once
 
 #include <cstdint>
@@ -11,34 +11,34 @@
 
 namespace fp8kv {
 
-// How a file of the output came there.
+// How a file got into the output.
 enum class FileMade {
   written,
   rewritten,  // a shard without some of its tensors
   reflinked,
   hard_linked,
   copied,
-  linked_or_copied  // planned: what the file system allows
+  linked_or_copied  // planned: links or copies, depending on the file system
 };
 
 const char* made_name(FileMade made);  // "hard-linked"
 
-// Throws when `out` is within the source or holds it, when its parent is not there, and when it
-// exists. With `overwrite`, a folder that exists must pass check_made_folder. `is_file`: the output
+// Throws if `out` is within the source or holds it, if its parent does not exist, and if `out`
+// exists. With `overwrite`, an existing folder must pass check_made_folder. `is_file`: the output
 // is a file.
 void check_output(const std::filesystem::path& source_folder, const std::filesystem::path& out,
                   bool is_file, bool overwrite);
 
-// Whether a file is of those that weights are stored in, of whatever runtime: by its ending.
+// Whether the file's extension is one that some runtime stores weights in.
 bool holds_tensors(const std::filesystem::path& file);
 
-// How carry_out will bring a file along, as far as that is known before.
+// How carry_out will transfer a file, as far as it is known in advance.
 FileMade planned_making(const PlannedFile& file, LinkMode link);
-// Brings one file to `to`, and says how. Settings that are edited in place are copied, whatever
-// `link` says: they are not to change the source's.
+// Transfers one file to `to`, and returns how. Settings that people edit in place are always
+// copied, whatever `link` says, so that edits do not change the source's.
 FileMade carry_out(const PlannedFile& file, const std::filesystem::path& to, LinkMode link);
 
-// File operations of the standard library throw their own type.
+// Turns std::filesystem errors into ours.
 template <typename Work>
 auto as_our_error(Work&& work) {
   try {

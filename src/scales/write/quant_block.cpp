@@ -27,7 +27,7 @@ int bits_of(CacheScheme scheme) {
   return scheme == CacheScheme::nvfp4 ? 4 : 8;
 }
 
-// kv_cache_quant_algo.
+// The value of kv_cache_quant_algo.
 const char* algorithm_of(CacheScheme scheme) {
   return scheme == CacheScheme::nvfp4 ? "NVFP4" : "FP8";
 }
@@ -37,7 +37,7 @@ std::string way_out(CacheScheme scheme) {
              "; inject into the model this one was made from");
 }
 
-// Throws unless a kv_cache_scheme object has this type, whatever else it says.
+// Throws unless a kv_cache_scheme object has this type. Ignores its other members.
 void check_scheme(const Json& found, CacheScheme expected) {
   const int bits = bits_of(expected);
   if (found.get_string("type", "") == "float" && found.get_int("num_bits", 0) == bits) return;
@@ -51,7 +51,7 @@ void write_modelopt_scheme(JsonWriter& out, CacheScheme scheme) {
   out.member("type", "float").end_object();
 }
 
-// `object` with `key` set, and everything else in its order, one level deeper in its document.
+// Returns `object` with `key` set and all other members in their order, indented one level deeper.
 template <typename Write>
 std::string with_member(const Json& object, const std::string& key, Write&& write) {
   JsonWriter out;
@@ -117,7 +117,7 @@ std::string compressed_tensors_block(const TensorMap& tensors, bool per_head) {
 
 std::string fp8_block(const TensorMap& tensors) {
   std::vector<std::string> modules = linear_modules(tensors);
-  // There too where it is tied to the embedding and has no tensor of its own.
+  // lm_head also counts if it is tied to the embedding and has no tensor of its own.
   if (!tensors.contains("lm_head.weight")) modules.insert(modules.begin(), "lm_head");
   JsonWriter out;
   out.begin_object().member("quant_method", "fp8").member("activation_scheme", "dynamic");
@@ -155,7 +155,7 @@ bool is_for_cache_alone(const QuantConfig& quant, const TensorMap& tensors) {
                             quant.method == QuantMethod::fp8 ||
                             (quant.method == QuantMethod::modelopt && !quant.hf_quant);
   if (!written_here) return false;
-  // A block with groups is kept, whatever they say: those written here have none.
+  // Keeps any block with groups: those that fp8kv writes have none.
   if (const auto groups = quant.block->find("config_groups"); groups && groups->size() > 0) {
     return false;
   }

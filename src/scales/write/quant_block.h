@@ -1,5 +1,5 @@
-// What a checkpoint's configs must say of quantisation for a runtime to use KV scales. Makes text;
-// writes no file.
+// The quantisation settings that a checkpoint's configs need for a runtime to use KV scales. Makes
+// text; writes no file.
 #pragma once
 
 #include <map>
@@ -11,28 +11,28 @@
 
 namespace fp8kv {
 
-// quantization_config for a model whose weights are not quantised, as JSON. The first is a block of
-// compressed-tensors for the cache alone, the second one of fp8 that leaves out every linear layer.
+// Return a quantization_config as JSON, for a model whose weights are not quantised. The first is a
+// compressed-tensors block for the cache alone. The second is an fp8 block that leaves out every
+// linear layer.
 std::string compressed_tensors_block(const TensorMap& tensors, bool per_head);
 std::string fp8_block(const TensorMap& tensors);
-// The form of ModelOpt in which vLLM 0.33 takes scales of an NVFP4 cache beside 16-bit weights.
+// ModelOpt's form, in which vLLM 0.33 takes scales of an NVFP4 cache beside 16-bit weights.
 std::string modelopt_nvfp4_block();
 
-// The cache that a config asks for.
+// The cache that a config can ask for.
 enum class CacheScheme { fp8, fp8_per_head, nvfp4 };
 
-// The configs of a model that is quantised, with what asks for such a cache in the form of its
-// method: the text of each file that changes, by name. REQUIRES the method compressed_tensors, fp8
-// or modelopt, and modelopt for nvfp4. Throws when they say already that the cache is something
-// else.
+// Returns the configs of a quantised model with a request for such a cache, in the form of its
+// method: the text of each file that changes, by name. Throws if the configs already ask for
+// another cache. REQUIRES the method compressed_tensors, fp8 or modelopt, and modelopt for nvfp4.
 std::map<std::string, std::string> with_cache_scales(const Checkpoint& checkpoint,
                                                      const QuantConfig& quant, CacheScheme scheme);
 
-// Whether the block is there for the KV cache alone and of a form that is written here, so that
-// another can take its place.
+// Whether the block only serves the KV cache and has a form that fp8kv writes, so another block can
+// replace it.
 bool is_for_cache_alone(const QuantConfig& quant, const TensorMap& tensors);
 
-// A JSON text as it looks one level deeper in a document.
+// Indents a JSON text by one level, to be nested in another document.
 std::string indented(std::string_view json);
 
 }  // namespace fp8kv

@@ -33,12 +33,12 @@ bool all_ones(const KvScales& scales) {
   });
 }
 
-// What a model's own config makes of a target.
+// How a target fits a model: decided by the model's own config.
 struct Fit {
-  QuantConfig quant;  // of the model; none when it is there for the cache alone and is replaced
+  QuantConfig quant;  // the model's; none if its block only serves the cache and is replaced
   Naming naming;
   bool per_head = false;
-  bool compressed_tensors = false;  // the result has a config of that kind
+  bool compressed_tensors = false;  // the result has a config of compressed-tensors
   bool nvfp4 = false;               // the scales are for an NVFP4 cache
   bool replaces_block = false;
 };
@@ -63,7 +63,7 @@ void check_fp8_form(const Checkpoint& checkpoint, const InjectTarget& target,
   }
 }
 
-// An NVFP4 cache is asked for in ModelOpt's form alone.
+// Throws unless the config can have ModelOpt's form, the only one that asks for an NVFP4 cache.
 void check_nvfp4_form(const Checkpoint& checkpoint, const InjectTarget& target,
                       const QuantConfig& quant) {
   const auto refuse_nvfp4 = [&](const std::string& reason, const std::string& help) {
@@ -115,8 +115,8 @@ Naming naming_of(const Checkpoint& checkpoint, const InjectTarget& target, Quant
   return naming;
 }
 
-// ModelOpt's own file stays in the folder, so that a block by another tool beside it would leave
-// two stories of the same scales.
+// Throws if another tool's block stands beside ModelOpt's own file. That file stays, so the folder
+// would describe the same scales in two ways.
 void check_one_producer(const QuantConfig& quant) {
   if (!quant.hf_quant || !quant.block || quant.method == QuantMethod::modelopt) return;
   throw Error(cat(quant.hf_quant->where(), ": is ModelOpt's, but ", quant.block->where(),
@@ -153,7 +153,7 @@ Fit fit_to(const Checkpoint& checkpoint, const InjectTarget& target, const std::
   return fit;
 }
 
-// The configs of the result must say that the cache has the type of the scales, or nothing.
+// Throws if the resulting configs ask for a cache of another type than the scales.
 void check_states_cache(const Checkpoint& checkpoint,
                         const std::map<std::string, std::string>& files, bool nvfp4) {
   const auto parsed = [&](const std::string& name, const std::string& text) {
@@ -171,7 +171,7 @@ void check_states_cache(const Checkpoint& checkpoint,
                   "; inject into the model this one was made from"));
 }
 
-// The configs of a folder with scales of NVFP4, by name.
+// The configs of a folder with NVFP4 scales, by name.
 std::map<std::string, std::string> nvfp4_configs(const Checkpoint& checkpoint, const Fit& fit) {
   std::map<std::string, std::string> files;
   if (fit.quant.method == QuantMethod::modelopt) {
@@ -188,7 +188,7 @@ std::map<std::string, std::string> nvfp4_configs(const Checkpoint& checkpoint, c
   return files;
 }
 
-// The configs of the result, by name.
+// The configs of the output, by name.
 std::map<std::string, std::string> new_configs(const Checkpoint& checkpoint,
                                                const InjectTarget& target, const Fit& fit) {
   std::map<std::string, std::string> files;
@@ -204,7 +204,7 @@ std::map<std::string, std::string> new_configs(const Checkpoint& checkpoint,
     case QuantMethod::trtllm:
     case QuantMethod::ammo:
     case QuantMethod::other:
-      break;  // what a config of these says stays as it is
+      break;  // these configs stay as they are
   }
   std::string& config = files["config.json"];
   if (config.empty()) config = read_regular_text(checkpoint.config_path());
@@ -235,7 +235,8 @@ std::map<std::string, std::string> config_files(const Checkpoint& checkpoint,
   return files;
 }
 
-// Layers whose K and V have scales of their own, which one number for both cannot tell apart.
+// The number of layers whose K and V scales differ, so that one shared number cannot stand for
+// both.
 size_t layers_apart(const KvScales& scales) {
   return static_cast<size_t>(
       std::count_if(scales.layers.begin(), scales.layers.end(), [](const LayerScales& layer) {
@@ -271,7 +272,7 @@ std::vector<std::string> notes_on_values(const KvScales& scales, const InjectTar
   return notes;
 }
 
-// The names that files of the checkpoint get.
+// The checkpoint's files that get a new name in the output.
 std::map<std::string, std::string> renamed_files(const Checkpoint& checkpoint, const Fit& fit) {
   const std::vector<Shard>& shards = checkpoint.shards();
   const bool has_single = std::any_of(shards.begin(), shards.end(),
@@ -317,8 +318,8 @@ std::vector<std::string> notes_on_form(const Checkpoint& checkpoint, const Injec
   return notes;
 }
 
-// The scale file for the metadata; "" where it would not explain the tensors: scales without
-// maxima, or one number for K and V.
+// The scale file for the metadata. "" if it would not explain the tensors: scales without maxima,
+// or one number for K and V.
 std::string evidence_of(const KvScales& scales, const Fit& fit) {
   const bool known = !scales.provenance.amax.empty() && fit.naming.tells_k_from_v();
   return known ? scale_file_text(scales) : "";

@@ -14,11 +14,11 @@
 namespace fp8kv {
 namespace {
 
-// The block of a K projection's name, or "".
+// The part of a K projection's name before the projection, or "".
 std::string block_of_k(std::string_view rest) {
   constexpr std::string_view kProjections[] = {
       "k_proj.", "qkv_proj.",          "W_pack.", "c_attn.", "query_key_value.",
-      "wqkv.",   "kv_a_proj_with_mqa."};  // what a latent is made by: DeepSeek
+      "wqkv.",   "kv_a_proj_with_mqa."};  // DeepSeek's latent projection
   const auto name = in_attention(rest);
   const bool of_k = name && std::any_of(std::begin(kProjections), std::end(kProjections),
                                         [&](std::string_view k) { return name->starts_with(k); });
@@ -36,7 +36,7 @@ uint64_t bytes_of(const Checkpoint& checkpoint, const Names& dropped, bool of_dr
   return total;
 }
 
-// Bytes of all tensors, as the index counted them where it did.
+// The bytes of all tensors. Starts from the count in the index, if it has one.
 int64_t total_size(const Checkpoint& checkpoint, const Names& dropped, uint64_t added) {
   const auto metadata = checkpoint.index() ? checkpoint.index()->find("metadata") : std::nullopt;
   const auto counted = metadata ? metadata->find("total_size") : std::nullopt;

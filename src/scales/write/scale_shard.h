@@ -1,5 +1,5 @@
-// The shard of scales that a folder gets: which tensors, under which names, as bytes, and the index
-// that lists them. Writes nothing.
+// The scale shard of a folder as bytes: its tensors and their names, and the index that lists them.
+// Writes nothing.
 #pragma once
 
 #include <compare>
@@ -13,22 +13,22 @@
 
 namespace fp8kv {
 
-// The new shard. Sorts behind model-00001-of-..., so that readers who take the model's dtype from
-// the first shard still see weights, and avoids "args" and "training", which TGI leaves out.
+// The new shard. Its name sorts behind model-00001-of-..., so readers that take the model's dtype
+// from the first shard still see weights. It avoids "args" and "training", which TGI leaves out.
 inline constexpr const char* kScaleShard = "model-kv-scales.safetensors";
 
-// The names around a layer's number: "model.layers." and "self_attn.", "transformer.h." and
+// The names around a layer's number: "model.layers." and "self_attn.", or "transformer.h." and
 // "attn.".
 struct AttentionName {
   std::string stack;  // before the layer's number
-  std::string block;  // behind it
+  std::string block;  // behind the layer's number
   auto operator<=>(const AttentionName&) const = default;
 
   std::string at(size_t layer) const;
 };
 
-// The one stack of layers with a K projection wherever there are scales to put. Throws where there
-// is none, or more than one.
+// The names of the one stack of layers that has a K projection in every layer with scales. Throws
+// if there is no such stack, or more than one.
 AttentionName attention_of(const Checkpoint& checkpoint, const KvScales& scales);
 
 struct ScaleToWrite {
@@ -36,7 +36,7 @@ struct ScaleToWrite {
   std::vector<float> values;  // one, or one per KV head
 };
 
-// Which tensors a layer gets.
+// The tensors that a layer gets.
 struct Naming {
   bool fused = false;        // kv_scale
   bool apart = false;        // k_scale and v_scale
@@ -46,22 +46,22 @@ struct Naming {
   bool tells_k_from_v() const { return apart || parameters || projections; }
 };
 
-// In the order of layers; none for those without a cache.
+// Scales in the order of layers; layers without a cache have none.
 std::vector<ScaleToWrite> scales_to_write(const KvScales& scales, const AttentionName& attention,
                                           const Naming& naming);
 
-// One number has the shape `shape_of_one`, several have [n_kv_heads, 1, 1]. `evidence` is the
+// A single number gets the shape `shape_of_one`, several get [n_kv_heads, 1, 1]. `evidence` is the
 // scale file that goes into the metadata, or "".
 std::string shard_bytes(const std::vector<ScaleToWrite>& scales, const Shape& shape_of_one,
                         const Provenance& from, const std::string& evidence);
 
-// The files that a patch changes beside the shard of scales.
+// The changes of a patch beside the scale shard.
 struct IndexChanges {
-  std::vector<std::string> dropped;            // tensors of the checkpoint that do not come along
-  std::map<std::string, std::string> renamed;  // files that come along under another name
+  std::vector<std::string> dropped;  // tensors of the checkpoint that the output leaves out
+  std::map<std::string, std::string> renamed;  // files that get another name in the output
 };
 
-// In the format of Hugging Face's writers: names in order, two spaces, a newline at the end.
+// Uses the format of Hugging Face's writers: sorted names, two spaces, a newline at the end.
 std::string index_text(const Checkpoint& checkpoint, const IndexChanges& changes,
                        const std::vector<ScaleToWrite>& scales);
 
