@@ -22,13 +22,13 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr char kSchema[] = "fp8kv.partial/3";
-constexpr char kRound[] = "round";  // "FIRST COUNT", of windows
+constexpr char kRound[] = "round";  // "FIRST COUNT": the first window, and how many
 constexpr char kBefore[] = "before.";
 constexpr char kResidual[] = "residual";
 constexpr char kSeal[] = "seal";  // hex digits, the last bytes of the file
 constexpr uint64_t kSealBytes = 64;
 constexpr uint64_t kReadBytes = uint64_t(4) << 20;
-// Read and restored at a time, in rows.
+// Rows that are read or restored at a time.
 constexpr int64_t kRowsWritten = 2048;
 
 std::string_view text_of(std::span<const std::byte> bytes) {
@@ -80,7 +80,7 @@ void CalibrationState::check_identity(const SafetensorsHeader& header) const {
   }
 }
 
-// Before anything of it is believed.
+// Throws unless the seal matches. Runs before anything in the file is trusted.
 void CalibrationState::check_seal() const {
   const InputFile file(path_);
   const uint64_t sealed = std::max<uint64_t>(file.size(), kSealBytes) - kSealBytes;
@@ -204,7 +204,7 @@ void CalibrationState::save(const CollectedMagnitudes& layers, const ModelConfig
 void CalibrationState::remove() {
   std::error_code ignored;
   if (fs::symlink_status(path_, ignored).type() == fs::file_type::not_found) return;
-  // The header is that of a state of this run: nothing else is removed.
+  // Removes only the state of this run: the header must match.
   check_identity(read_safetensors_header(path_));
   if (::unlink(path_.c_str()) != 0) fail_system(path_.string(), "remove", errno);
 }

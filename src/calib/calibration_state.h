@@ -1,6 +1,6 @@
 // Saves a calibration between two layers, in a file beside its output, so that the same command can
-// go on from there after it was stopped. Holds what was collected, the residual stream, what run it
-// is of, and at its end the SHA-256 of all before.
+// resume after a stop. The file holds the collected magnitudes, the residual stream and the run's
+// identity. It ends with the SHA-256 of everything before.
 #pragma once
 
 #include <cstddef>
@@ -19,41 +19,43 @@
 
 namespace fp8kv {
 
-// Windows that go through the model together, and what was collected in those before them.
+// Windows that go through the model together, and the magnitudes collected in the windows before.
 struct Round {
-  uint64_t first = 0;  // window
+  uint64_t first = 0;  // index of its first window
   uint64_t count = 0;
-  CollectedMagnitudes before = {};  // without layers where first is 0
+  CollectedMagnitudes before = {};  // without layers if `first` is 0
 };
 
 class CalibrationState {
  public:
-  // The file of the state of a calibration that writes `out`.
+  // Returns the path of the state file of a calibration that writes `out`.
   static std::filesystem::path path_for(const std::filesystem::path& out);
 
   CalibrationState(std::filesystem::path path, RunIdentity identity);
 
-  // The round that an earlier run of the same identity got to; nothing when there is no file.
-  // Throws for another identity, saying what differs, and for a file that is no such state, or is
-  // damaged: every byte of it is read.
+  // Returns the round that an earlier run of the same identity reached, or nothing if there is no
+  // file. Reads every byte. Throws if the file belongs to another run, saying what differs, and if
+  // it is damaged or no state file at all.
   std::optional<Round> find_round(const ModelConfig& config);
-  // What follows is of this round. Until then it is the first and only one.
+  // Sets the round of the following calls. Without this call there is one round.
   void begin_round(Round round);
 
-  // The layers of the round that an earlier run collected; nothing when there is no file, or it is
-  // of a round before. Throws as find_round does.
+  // Returns the layers of this round that an earlier run collected. Returns nothing if there is no
+  // file, or if it belongs to an earlier round. Throws as find_round does.
   std::optional<CollectedMagnitudes> find(const ModelConfig& config, int64_t total_rows,
                                           DType activation);
-  // Fills `residual` from the file that was found.
+  // Fills `residual` from the file that find() opened.
   void restore(ResidualStream& residual) const;
   // Replaces the file in one step.
   void save(const CollectedMagnitudes& layers, const ModelConfig& config, int64_t total_rows,
             DType activation, ResidualStream& residual);
-  // Once the output is there.
+  // Removes the file. Call it once the output exists.
   void remove();
 
   const std::filesystem::path& path() const { return path_; }
-  int64_t saved_layers() const { return saved_layers_; }  // of the round; 0: none are in the file
+  int64_t saved_layers() const {
+    return saved_layers_;
+  }  // layers of this round in the file; 0: none
 
  private:
   std::optional<SafetensorsHeader> open() const;
@@ -64,9 +66,9 @@ class CalibrationState {
   std::filesystem::path path_;
   RunIdentity identity_;
   Round round_;
-  std::optional<SafetensorsHeader> opened_;  // by find_round, for find
+  std::optional<SafetensorsHeader> opened_;  // set by find_round, used by find
   int64_t saved_layers_ = 0;
-  TensorEntry residual_;  // of the file that was found
+  TensorEntry residual_;  // in the file that was found
 };
 
 }  // namespace fp8kv

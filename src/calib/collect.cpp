@@ -14,7 +14,7 @@
 namespace fp8kv {
 namespace {
 
-// What a backend has counted in one layer, as RopeAppend fills it.
+// Downloads the counters of one layer, as RopeAppend fills them.
 std::vector<uint64_t> download_words(Backend& backend, const ConstTensorView& magnitudes,
                                      int64_t layer) {
   std::vector<uint64_t> words(static_cast<size_t>(magnitudes.shape.elements()));
@@ -88,7 +88,7 @@ class Collector {
     }
   }
 
-  // Layers that were not run have counted nothing.
+  // Adds empty entries for the layers that were not run.
   void fill_up() {
     const auto all = static_cast<size_t>(config_.n_layers());
     found_.layers.resize(all);
@@ -108,7 +108,7 @@ class Collector {
     return std::vector<uint64_t>(static_cast<size_t>(config_.experts->count));
   }
 
-  // Layers after the last that writes a cache change no cache, nor what follows K and V in it.
+  // The last layer to run stops after K and V: no cache depends on the rest of it.
   LayerPart part_of(int64_t index) const {
     return index + 1 == n_layers_ && !whole_ ? LayerPart::up_to_kv : LayerPart::whole;
   }
@@ -177,7 +177,7 @@ class Collector {
     }
   }
 
-  // After so many windows.
+  // Notes the amax of each text part that ends after `windows` windows.
   void note_parts(size_t windows, const std::optional<TensorView>& magnitudes) {
     for (size_t part = 0; part < kTextParts; ++part) {
       if (options_.parts[part] != windows) continue;
@@ -192,13 +192,13 @@ class Collector {
         counters, {reinterpret_cast<const std::byte*>(zeros.data()), DType::u64, counters.shape});
   }
 
-  // V of latent attention is the latent.
+  // In latent attention, V is the latent.
   std::optional<float> latent_amax(const LayerMagnitudes& layer) const {
     if (!config_.latent) return std::nullopt;
     return layer.v.front().amax;
   }
 
-  // KV heads that are counted.
+  // The number of KV heads whose magnitudes are counted; 0 if the layer writes no cache.
   int64_t heads_of(int64_t index) const {
     return config_.writes_cache(index) ? config_.layer(index).n_kv_heads : 0;
   }
@@ -209,8 +209,8 @@ class Collector {
   const std::vector<std::vector<int32_t>>& windows_;
   const CollectOptions& options_;
   const DType activation_;
-  const bool whole_;        // what the last layer gives is wanted too
-  const int64_t n_layers_;  // that are run
+  const bool whole_;        // the output of the last layer is needed too
+  const int64_t n_layers_;  // layers to run
   const WindowPlan plan_;
   const MemoryPlan memory_;
   CollectedMagnitudes found_;

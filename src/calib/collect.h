@@ -1,5 +1,5 @@
-// Runs calibration windows through a model, one layer over all windows before the next, and
-// collects the magnitudes of Q, K and V as a cache would hold them.
+// Runs calibration windows through a model, and collects the magnitudes of Q, K and V as a cache
+// would hold them. Each layer runs over all windows before the next one starts.
 #pragma once
 
 #include <cstdint>
@@ -24,41 +24,42 @@
 
 namespace fp8kv {
 
-// What a backend has counted in one layer: `magnitudes` as RopeAppend fills it.
-// Throws when a value is NaN or infinite, naming tensor, layer and head.
+// Returns the magnitudes of one layer. `magnitudes` as RopeAppend fills it.
+// Throws for a NaN or infinite value, naming tensor, layer and head.
 LayerMagnitudes download_magnitudes(Backend& backend, const ConstTensorView& magnitudes,
                                     int64_t layer);
 
-// The maxima alone, of finite values.
+// Returns the maxima alone. REQUIRES finite values.
 LayerAmax download_amax(Backend& backend, const ConstTensorView& magnitudes);
 
 struct CollectOptions {
   MemoryBound max_memory = {};
-  StreamOptions stream = {};          // its number of buffers is the plan's
-  CalibrationState* state = nullptr;  // saved after each layer, and gone on with
+  StreamOptions stream = {};          // the memory plan sets its number of buffers
+  CalibrationState* state = nullptr;  // saved after each layer; collection resumes from it
   int64_t batch_rows = kBatchRows;    // see window_plan.h
-  // Amax is noted after so many windows; 0: it is not. REQUIRES no more than there are, rising.
+  // The numbers of windows after which amax is noted; 0: never. REQUIRES ascending numbers, at most
+  // the number of windows.
   TextParts parts = {};
-  // What matrices multiply is looked at too, which takes whole layers, all of them. REQUIRES that
-  // it is the backend, and no state.
+  // Also records the inputs of matrix products, which makes every layer run as a whole. REQUIRES
+  // that this object is the backend, and no state.
   InputRanges* inputs = nullptr;
-  // Samples of K are kept too. REQUIRES that it is the backend, made for these windows, and no
-  // state.
+  // Also keeps samples of K. REQUIRES that this object is the backend, made for these windows, and
+  // no state.
   KeySamples* keys = nullptr;
-  // Measured as well, behind the model's last layer, which takes whole layers, all of them.
+  // Also measures these draft layers behind the last one, which makes every layer run as a whole.
   std::span<const DraftModel> drafts = {};
 };
 
 // Reads each weight once, in file order. Memory: two layers of weights, the residual stream of all
-// windows ([tokens, dim] in the activation dtype), and scratch for one batch; what of it is on a
-// device is decided by plan_memory. The result has the same bits for all options, and for one run
-// or several that go on with a saved state.
-// Throws as download_magnitudes, plan_memory and WeightStream do; after each layer, when a file of
+// windows ([tokens, dim] in the activation dtype), and scratch for one batch. plan_memory decides
+// which of these are on a device. The result has the same bits for all options, with or without a
+// resumed state.
+// Throws as download_magnitudes, plan_memory and WeightStream do. Throws after a layer if a file of
 // the model changed (see Checkpoint::check_unchanged).
 CollectedMagnitudes collect(const Checkpoint& checkpoint, const ModelConfig& config,
                             Backend& backend, const std::vector<std::vector<int32_t>>& windows,
                             Log& log, const CollectOptions& options);
-// The layers alone.
+// Returns the layers alone.
 std::vector<LayerMagnitudes> collect_magnitudes(const Checkpoint& checkpoint,
                                                 const ModelConfig& config, Backend& backend,
                                                 const std::vector<std::vector<int32_t>>& windows,

@@ -5,7 +5,7 @@
 namespace fp8kv {
 namespace {
 
-// A layer without heads is one of which nothing was counted.
+// A draft layer without heads has counted nothing yet.
 void add_drafts(std::vector<LayerMagnitudes>& sum, const std::vector<LayerMagnitudes>& other) {
   FP8KV_ASSERT(sum.size() == other.size());
   for (size_t i = 0; i < sum.size(); ++i) {

@@ -1,4 +1,4 @@
-// What a calibration has collected of a model's layers. Plain values that add up.
+// The magnitudes that a calibration collected in a model's layers. Plain values that add up.
 #pragma once
 
 #include <cstdint>
@@ -11,15 +11,15 @@ namespace fp8kv {
 
 struct CollectedMagnitudes {
   std::vector<LayerMagnitudes> layers;
-  AmaxParts parts;  // those that were asked for
-  // [n_layers][experts]: tokens that were sent to each; empty for a model without experts.
+  AmaxParts parts;  // the parts that CollectOptions asked for
+  // [n_layers][experts]: tokens routed to each expert; empty for a model without experts.
   std::vector<std::vector<uint64_t>> reached;
-  // One entry a draft layer of CollectOptions. An entry has no heads if no window had two tokens.
+  // One entry for each draft layer in CollectOptions. It has no heads if no window had two tokens.
   std::vector<LayerMagnitudes> drafts;
 };
 
-// What both have collected together, of other windows each; a `sum` without layers becomes the same
-// as `other`. REQUIRES the same layers, heads and experts.
+// Adds the magnitudes of other windows to `sum`. A `sum` without layers becomes a copy of `other`.
+// REQUIRES the same layers, heads and experts.
 void add_up(CollectedMagnitudes& sum, const CollectedMagnitudes& other);
 
 }  // namespace fp8kv

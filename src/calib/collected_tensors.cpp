@@ -33,7 +33,7 @@ Shape reached_shape(int64_t layers, const ModelConfig& config) {
   return {layers, config.experts->count};
 }
 
-// Heads that are counted.
+// The number of KV heads whose magnitudes are counted; 0 if the layer writes no cache.
 int64_t heads_of(const ModelConfig& config, int64_t layer) {
   return config.writes_cache(layer) ? config.layer(layer).n_kv_heads : 0;
 }
@@ -64,7 +64,7 @@ std::vector<LayerAmax> layers_in(const std::vector<float>& values, const ModelCo
   return layers;
 }
 
-// The values of one tensor; nothing where it is not there or another.
+// Reads one tensor. Returns nothing if it is missing or has another dtype or shape.
 template <typename T>
 std::optional<std::vector<T>> values_in(const std::filesystem::path& path,
                                         const SafetensorsHeader& header, const std::string& name,
@@ -76,7 +76,7 @@ std::optional<std::vector<T>> values_in(const std::filesystem::path& path,
   return values;
 }
 
-// Counted of draft layers, all of as many heads, or of none.
+// The counters of all draft layers as one tensor. The layers have equally many heads, or none.
 std::optional<StateTensor> drafts_of(const CollectedMagnitudes& collected,
                                      const std::string& prefix) {
   if (collected.drafts.empty()) return std::nullopt;
@@ -91,7 +91,7 @@ std::optional<StateTensor> drafts_of(const CollectedMagnitudes& collected,
                 {std::ssize(collected.drafts), 3, heads, kMagnitudeWords}, words);
 }
 
-// False where the file has them in another form.
+// Returns false if the file's draft tensor has an unexpected form.
 bool read_drafts(const std::filesystem::path& path, const SafetensorsHeader& header,
                  const std::string& prefix, CollectedMagnitudes& found) {
   const TensorEntry* entry = find_entry(header, prefix + kDrafts);

@@ -1,4 +1,4 @@
-// What was collected as tensors of a file, exactly. Internal to CalibrationState.
+// Stores collected magnitudes as tensors of a file, without loss. Internal to CalibrationState.
 #pragma once
 
 #include <cstddef>
@@ -21,17 +21,18 @@ struct StateTensor {
   std::vector<std::byte> bytes;
 };
 
-// Of the first layers of the model, as many as there are; names begin with `prefix`.
-//   counted       [layers, 3, n_kv_heads, kMagnitudeWords] u64: Q, K and V
-//   part_tokens   [kTextParts] u64
-//   eighth, ...   [layers, 3, n_kv_heads] f32: amax of the parts that have tokens
-//   reached       [layers, experts] u64, of models with experts
-// Layers with fewer heads have zeros at the end.
+// Returns tensors for the layers collected so far, the first ones of the model. Names begin with
+// `prefix`.
+// - counted       [layers, 3, n_kv_heads, kMagnitudeWords] u64: Q, K and V
+// - part_tokens   [kTextParts] u64
+// - eighth, ...   [layers, 3, n_kv_heads] f32: amax of the parts that have tokens
+// - reached       [layers, experts] u64, for models with experts
+// Layers with fewer heads are padded with zeros.
 std::vector<StateTensor> tensors_of(const CollectedMagnitudes& collected, const ModelConfig& config,
                                     const std::string& prefix);
 
-// The same again; nothing where a tensor is missing or of another dtype or shape. Throws where a
-// value that was counted is NaN or infinite, as magnitudes_from does.
+// Reads the tensors back. Returns nothing if one is missing or has another dtype or shape. Throws
+// if a counted value is NaN or infinite, as magnitudes_from does.
 std::optional<CollectedMagnitudes> collected_in(const std::filesystem::path& path,
                                                 const SafetensorsHeader& header,
                                                 const ModelConfig& config,

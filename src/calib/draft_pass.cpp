@@ -13,8 +13,8 @@
 namespace fp8kv {
 namespace {
 
-// The windows without their first token, and how they go through the draft layer: batch for batch
-// as the model's. Windows of one token are left out.
+// The windows without their first token, as batches for the draft layer. The batches match those of
+// the model. Windows of one token are left out.
 struct NextTokens {
   NextTokens(const std::vector<std::vector<int32_t>>& windows, const WindowPlan& of_model) {
     for (const WindowBatch& batch : of_model.batches) {
@@ -44,10 +44,10 @@ struct NextTokens {
     plan.most_pages = std::max(plan.most_pages, pages_);
   }
 
-  int64_t pages_ = 0;  // of the batch that is being added to
+  int64_t pages_ = 0;  // in the batch that is being filled
 };
 
-// Rows of a batch of the model that have a next token, window after window.
+// The rows of a model batch that have a next token, window after window.
 std::vector<int32_t> rows_with_next(const std::vector<std::vector<int32_t>>& windows,
                                     const WindowBatch& batch) {
   std::vector<int32_t> rows;
@@ -144,7 +144,7 @@ class Drafting {
     return hidden;
   }
 
-  // Into columns of what the product takes.
+  // Copies `from` into columns [first, first + dim) of the product's input.
   void put(const TensorView& from, int64_t first) {
     const int64_t n = from.shape[0];
     const TensorView both = both_.first(n);
@@ -152,13 +152,14 @@ class Drafting {
                           {{both.data, both.dtype, {n, 1, 2 * dim_}}, first}, dim_);
   }
 
-  // Embeddings of the step's tokens; zeros at position 0 where the kind has it so.
+  // Returns the embeddings of the step's tokens. Some kinds of draft layers mask position 0 with
+  // zeros.
   TensorView next_embedded(int64_t n) {
     const Step& step = workspace_.rows.step;
     const TensorView embedded = embedded_.first(n);
     embedding_.embed(step, embedded);
     if (!draft_.layer.kind->entry.first_masked) return embedded;
-    // Row n stands for the zeros. What `hidden_` held is in `both_` by now.
+    // Row n holds the zeros. `hidden_` was already copied into `both_`.
     std::vector<std::byte> zeros(static_cast<size_t>(dim_) * dtype_bytes(embedded.dtype));
     const TensorView with_zeros = embedded_.first(n + 1);
     const size_t at = embedded.bytes();

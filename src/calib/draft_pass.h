@@ -1,6 +1,6 @@
-// Takes the windows of a calibration through a draft layer, behind the model's last one. The draft
-// layer is given the model's last hidden state at a position and the token after it, as in the
-// first step of speculative decoding; the last token of a window has no next one, and is left out.
+// Runs the windows of a calibration through a draft layer behind the model's last one. Its input is
+// the model's last hidden state at a position and the next token, as in the first step of
+// speculative decoding. The last token of a window has no next one, and is left out.
 #pragma once
 
 #include <cstdint>
@@ -23,11 +23,11 @@ struct DraftPass {
   const ModelConfig& config;  // the model's
   Backend& backend;
   const std::vector<std::vector<int32_t>>& windows;
-  const WindowPlan& plan;    // of these windows
-  ResidualStream& residual;  // what the model's last layer gave
+  const WindowPlan& plan;    // the plan of `windows`
+  ResidualStream& residual;  // the output of the model's last layer
 };
 
-// Device memory that a draft layer takes beside its weights and what a layer is computed with.
+// The device memory of a draft layer, without its weights and without the scratch of a layer.
 uint64_t draft_bytes(const ModelConfig& config, const Backend& backend, const WindowPlan& plan);
 
 // Counts the magnitudes that the draft layer caches; nullopt if no window has two tokens.

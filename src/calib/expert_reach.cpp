@@ -8,7 +8,7 @@
 namespace fp8kv {
 namespace {
 
-// Of a layer, and layers: enough to see whether it is a few or most.
+// Names at most so many experts of a layer, and so many layers: enough to tell few from most.
 constexpr size_t kMostNamed = 8;
 
 // "2, 5 and 3 more"
@@ -27,7 +27,7 @@ std::optional<std::string> unreached_experts(const ModelConfig& config,
   std::vector<std::string> layers;
   for (size_t i = 0; i < reached.size(); ++i) {
     const std::vector<uint64_t>& tokens = reached[i];
-    // The last that is run may stop before its experts.
+    // The last layer that runs may stop before its experts.
     const bool has_run =
         std::any_of(tokens.begin(), tokens.end(), [](uint64_t n) { return n > 0; });
     if (config.layer(static_cast<int64_t>(i)).feed_forward != FeedForward::experts || !has_run) {

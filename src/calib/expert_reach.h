@@ -10,8 +10,8 @@
 
 namespace fp8kv {
 
-// "no token reached 3 of 12 experts: layer 0: 2 and 5; layer 1: 4", of the layers whose experts
-// were computed: to these some token was sent. Of many, the first are named. nullopt when all were
+// Returns "no token reached 3 of 12 experts: layer 0: 2 and 5; layer 1: 4". Looks only at layers
+// whose experts ran, which have some token. Long lists are cut. Returns nullopt if every expert was
 // reached, and for a model without experts.   reached [n_layers][experts]: tokens of each
 std::optional<std::string> unreached_experts(const ModelConfig& config,
                                              const std::vector<std::vector<uint64_t>>& reached);

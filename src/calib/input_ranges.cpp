@@ -12,11 +12,11 @@
 namespace fp8kv {
 namespace {
 
-// Products of a layer with inputs of their own, at most.
+// The most products of a layer with inputs of their own.
 constexpr int64_t kMostSlots = 32;
 
 const std::byte* address_of(const ConstTensorView& weight) {
-  FP8KV_ASSERT(weight.data != nullptr);  // no codes: a model in 16 bits
+  FP8KV_ASSERT(weight.data != nullptr);  // set for models in 16 bit; quantised weights are codes
   return weight.data;
 }
 
@@ -57,7 +57,7 @@ void InputRanges::gate_rows(const TensorView& x, const ConstTensorView& gates) {
   inner().gate_rows(x, gates);
 }
 
-// And begins anew.
+// Returns the counters and clears them.
 std::vector<uint64_t> InputRanges::take(const Tensor& counters) {
   std::vector<uint64_t> words(static_cast<size_t>(counters.view().shape.elements()));
   inner().download(counters.view(), std::as_writable_bytes(std::span(words)));

@@ -1,5 +1,5 @@
-// The largest magnitudes of what the matrices of a model multiply: what static scales of inputs are
-// made of. A backend that looks at every product on its way to another one.
+// Records the largest magnitude of every matrix input, for static input scales. This backend
+// inspects each product and forwards it to another backend.
 #pragma once
 
 #include <cstddef>
@@ -23,21 +23,22 @@ class InputRanges final : public ForwardingBackend {
   void linear(const ConstTensorView& x, std::span<const Projection> projections) override;
   void experts(const ConstTensorView& x, const Routed& routed, const ExpertMatrices& matrices,
                const TensorView& out) override;
-  // Here the gate of a shared expert is of what its down multiplies; runtimes have it after that.
+  // fp8kv gates the input of a shared expert's down matrix; runtimes gate its output. So this
+  // records the rows before they are gated.
   void gate_rows(const TensorView& x, const ConstTensorView& gates) override;
 
-  // All products of layer `index` were given since the last call. `latent_amax`: of the latents,
-  // for layers of latent attention; what runtimes multiply its matrices for each head by. Throws
-  // where something was NaN or infinite, naming the tensor that multiplied it.
+  // Call it after all products of layer `index`. `latent_amax`: the amax of the latents in latent
+  // attention, which runtimes multiply by the matrices of each head. Throws if an input was NaN or
+  // infinite, naming the tensor it was multiplied by.
   void end_layer(int64_t index, const LayerWeights& weights, std::optional<float> latent_amax);
 
-  // By the name of the weight, of each layer that has ended; of fused and of single experts'
-  // tensors too. An expert that no token came to has the largest of its layer's.
+  // The amax of every finished layer's inputs, by the name of the weight. Fused tensors and single
+  // experts' tensors have entries too. An expert without tokens gets the largest amax of its layer.
   const std::map<std::string, float>& amax() const { return amax_; }
 
  private:
-  // What is multiplied by the matrix there, or what is there before it is gated, as bits; see
-  // Backend::amax.
+  // The amax slot for the input of the matrix at this address, or for the rows there before they
+  // are gated. Holds float bits; see Backend::amax.
   TensorView slot_of(const std::byte* matrix);
   std::vector<uint64_t> take(const Tensor& counters);
   void note_layer(int64_t index, const LayerWeights& weights, std::optional<float> latent_amax,
@@ -45,8 +46,8 @@ class InputRanges final : public ForwardingBackend {
 
   const ModelConfig& config_;
   Tensor slots_;                             // [kMostSlots] u64
-  Tensor downs_;                             // [experts] u64; of models with experts
-  std::map<const std::byte*, size_t> slot_;  // by where the matrix lies, or what is gated
+  Tensor downs_;                             // [experts] u64, for models with experts
+  std::map<const std::byte*, size_t> slot_;  // by address of the matrix, or of the gated rows
   size_t used_ = 0;
   std::map<std::string, float> amax_;
 };

@@ -73,7 +73,7 @@ void KeySamples::take(const RopeAppend& args, const std::vector<Kept>& kept, int
   }
 }
 
-// Notes where windows end.
+// Notes the row at which each window ends.
 void KeySamples::finish(size_t part, HeadSample& sample) const {
   int64_t row = 0;
   for (const int64_t rows : window_rows_[part]) {

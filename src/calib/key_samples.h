@@ -1,6 +1,6 @@
-// Samples of K as a cache would hold it, and the second moment of the queries that read it, by KV
-// head: what a search for better exponents works on. A backend that looks at every rotation on its
-// way to another one.
+// Samples of K as a cache would hold it, and the second moment of the queries that read it, for
+// each KV head. The search for better exponents uses them. This backend inspects every rotation and
+// forwards it to another backend.
 #pragma once
 
 #include <array>
@@ -13,17 +13,17 @@
 
 namespace fp8kv {
 
-// One KV head in one part of the text.
+// One KV head, sampled in one part of the text.
 struct HeadSample {
   int64_t dim = 0;
   std::vector<float> keys;    // [rows, dim], rotated, normed and rounded
-  std::vector<size_t> ends;   // [windows]: the number of rows up to the end of each
+  std::vector<size_t> ends;   // [windows]: the number of rows up to each window's end
   std::vector<float> moment;  // [dim, dim]: sum of q q' over the query heads, mean over rows
 
   size_t rows() const { return ends.empty() ? 0 : ends.back(); }
 };
 
-// The exponents are searched on the first part, and judged on the second.
+// Exponents are searched on the first part and judged on the second.
 enum class TextPart { search, guard };
 inline constexpr size_t kSampleParts = 2;
 
@@ -36,8 +36,8 @@ struct LayerSample {
 };
 
 struct KeySampleOptions {
-  size_t search_windows = 0;  // the windows of the first part; the others are the second
-  int64_t most_rows = 768;    // of a part: every n-th row is kept
+  size_t search_windows = 0;  // windows of the first part; the rest are the second
+  int64_t most_rows = 768;    // in a part: every n-th row is kept
   int threads = 1;
 };
 
@@ -49,16 +49,17 @@ class KeySamples final : public ForwardingBackend {
 
   void rope_append(const RopeAppend& args) override;
 
-  // All windows went through layer `index`, in order, since the last call.
+  // Call it after all windows went through layer `index`, in order.
   void end_layer(int64_t index);
 
-  // By layer; without heads where a layer writes no cache. The same bits for any number of threads.
+  // The samples of each layer; no heads if a layer writes no cache. The same bits for any number of
+  // threads.
   std::vector<LayerSample>& layers() { return layers_; }
 
  private:
-  // The place of each row of a batch.
+  // A row of a batch that is kept as a sample.
   struct Kept {
-    int64_t row;  // of the batch
+    int64_t row;  // within the batch
     size_t part;
   };
   std::vector<Kept> kept_rows(int64_t rows);
@@ -69,7 +70,7 @@ class KeySamples final : public ForwardingBackend {
   std::array<std::vector<int64_t>, kSampleParts> window_rows_;  // [windows]
   std::array<int64_t, kSampleParts> part_rows_{}, every_{};
   ThreadPool pool_;
-  int64_t row_ = 0;  // of the windows, that came in this layer
+  int64_t row_ = 0;  // rows of the windows seen so far in this layer
   std::vector<LayerSample> layers_;
   LayerSample current_;
   std::array<std::vector<std::vector<double>>, kSampleParts> moments_;  // [n_kv_heads]

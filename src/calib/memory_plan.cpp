@@ -13,11 +13,11 @@
 namespace fp8kv {
 namespace {
 
-// Left to the driver and to what libraries take for themselves: this, or a share of little memory.
+// Memory left to the driver and to libraries: this much, or a share if there is little memory.
 constexpr uint64_t kLeftFree = uint64_t(512) << 20;
 constexpr uint64_t kLeftShare = 8;
 
-// What a batch is computed with, whatever the plan.
+// The memory to compute one batch, independent of the plan.
 uint64_t working_bytes(const ModelConfig& config, const Backend& backend, const WindowPlan& windows,
                        int64_t n_layers) {
   MeasuringBackend measuring(backend);
@@ -39,7 +39,7 @@ uint64_t working_bytes(const ModelConfig& config, const Backend& backend, const 
         .experts_per_token = config.experts ? config.experts->routing.per_token : 0,
         .activation = backend.activation_dtype(config.dtype),
         .computed_as = kPromptStep};
-    // What is outgrown is kept.
+    // Op memory is not freed when an op needs more, so each increase adds up.
     const uint64_t needed = backend.op_memory(size);
     if (needed > largest) of_ops += needed;
     largest = std::max(largest, needed);

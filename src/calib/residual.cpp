@@ -11,7 +11,7 @@ namespace {
 
 constexpr int kInQueue = kCopyQueues - 1;
 constexpr int kOutQueue = kCopyQueues;
-// Read from a device at a time.
+// Rows read from a device at a time.
 constexpr int64_t kRowsAtOnce = 2048;
 
 }  // namespace
@@ -30,11 +30,12 @@ ResidualStream::ResidualStream(Backend& backend, const WindowPlan& plan, int64_t
     slot.arrived = transfers.make_mark();
     slot.computed = transfers.make_mark();
     slot.left = transfers.make_mark();
-    transfers.record(slot.left, kOpsQueue);  // allocate() clears memory by an op, which comes first
+    transfers.record(slot.left,
+                     kOpsQueue);  // allocate() clears memory by an op; copies wait for it
   }
 }
 
-// Copies that are on their way have to arrive before their memory goes.
+// Waits for pending copies before their memory is freed.
 ResidualStream::~ResidualStream() {
   if (!host_) return;
   try {
@@ -71,8 +72,8 @@ void ResidualStream::fill(int64_t first_row, std::span<const std::byte> rows) {
                    {rows.data(), dtype_, shape});
 }
 
-// The slot is free once what was in it has left; and with a single batch, its rows are complete
-// only once they have left the other slot.
+// The slot is free once its previous rows have left. Waits for the other slot as well: with a
+// single batch, these rows are complete only once they have left it.
 void ResidualStream::fetch(size_t batch, Slot& slot) {
   Transfers& transfers = *backend_.transfers();
   for (const Slot& each : slots_) transfers.wait(kInQueue, each.left);
@@ -90,7 +91,7 @@ TensorView ResidualStream::begin(size_t batch) {
   Transfers& transfers = *backend_.transfers();
   Slot& slot = slots_[step_ % 2];
   if (!fetched_) fetch(batch, slot);
-  // Not yet with a single batch, which is the next one too.
+  // With a single batch, the next batch is this one, which is not finished yet.
   fetched_ = plan_.batches.size() > 1;
   if (fetched_) fetch((batch + 1) % plan_.batches.size(), slots_[(step_ + 1) % 2]);
   transfers.wait(kOpsQueue, slot.arrived);

@@ -1,6 +1,6 @@
-// The residual stream of all windows between two layers. It is either all on the device, or in host
-// memory: then one batch is on the device to be computed, while the next one is copied in and the
-// one before is copied out.
+// The residual stream of all windows between two layers, either all on the device or in host
+// memory. In host memory, the device computes one batch while the next is copied in and the last
+// copied out.
 #pragma once
 
 #include <cstddef>
@@ -16,22 +16,22 @@ namespace fp8kv {
 
 class ResidualStream {
  public:
-  // `resident`: all rows stay on the backend. Otherwise they are in host memory; this REQUIRES a
-  // backend with transfers(), whose last two copy queues are used. Backend and plan must outlive
-  // the stream.
+  // `resident`: all rows stay on the backend. Otherwise they are in host memory. That REQUIRES a
+  // backend with transfers(), and uses its last two copy queues. Backend and plan must outlive the
+  // stream.
   ResidualStream(Backend& backend, const WindowPlan& plan, int64_t dim, DType dtype, bool resident);
   ~ResidualStream();
   ResidualStream(const ResidualStream&) = delete;
   ResidualStream& operator=(const ResidualStream&) = delete;
 
-  // What the constructor allocates on the backend.
+  // The bytes that the constructor allocates on the backend.
   static uint64_t device_bytes(const WindowPlan& plan, int64_t dim, DType dtype, bool resident);
 
-  // Sets rows from `first_row` on. REQUIRES that no batch was begun yet.
+  // Sets rows from `first_row` on. REQUIRES that no batch has begun yet.
   void fill(int64_t first_row, std::span<const std::byte> rows);
 
-  // The rows of a batch, to be used by ops until end(). REQUIRES the batches in order, and after
-  // the last the first again.   [rows, dim]
+  // Returns the rows of a batch for ops to use until end(). REQUIRES the batches in order, starting
+  // over after the last.   [rows, dim]
   TensorView begin(size_t batch);
   void end();
 
@@ -41,7 +41,7 @@ class ResidualStream {
  private:
   struct Slot {
     Tensor rows;  // [most_rows, dim]
-    // Marks that are reached when something is done:
+    // Marks that are reached when one of these is done:
     int arrived;   // the copy to the device
     int computed;  // the ops
     int left;      // the copy to the host
@@ -56,11 +56,11 @@ class ResidualStream {
   int64_t dim_;
   DType dtype_;
   Tensor resident_;                  // [total_rows, dim], or empty
-  std::shared_ptr<std::byte> host_;  // the same in pinned memory
+  std::shared_ptr<std::byte> host_;  // [total_rows, dim] in pinned memory, unless resident
   Slot slots_[2];
-  size_t batch_ = 0;  // the one that was begun
+  size_t batch_ = 0;  // the batch that begin() returned
   uint64_t step_ = 0;
-  bool fetched_ = false;  // the batch of the next begin() is on its way
+  bool fetched_ = false;  // the next batch is being copied in
 };
 
 }  // namespace fp8kv

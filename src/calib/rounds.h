@@ -1,5 +1,5 @@
-// Calibrates on as many windows as are needed: in rounds, each of which doubles the text, until the
-// largest magnitudes have settled. Whatever the rounds, what is collected has the same bits.
+// Calibrates on as many windows as needed: each round doubles the text, until the largest
+// magnitudes settle. The collected bits do not depend on the rounds.
 #pragma once
 
 #include <cstddef>
@@ -16,25 +16,26 @@
 
 namespace fp8kv {
 
-// Amax has settled where it grew by no more than this when the text last doubled.
+// Amax has settled if the last doubling of the text raised it by no more than this.
 inline constexpr double kSettledGrowth = 0.05;
 
 struct RoundOptions {
-  CollectOptions collect = {};  // its parts are those of the windows
-  // Windows of the first round; each round after it runs as many as all before. 0: all at once.
+  CollectOptions collect = {};  // `parts` is ignored: each round makes its own
+  // Windows of the first round. Each later round runs as many as all before it. 0: all in one
+  // round.
   size_t first_round = 0;
-  GrowthOf growth = GrowthOf::layer;  // what has to settle
+  GrowthOf growth = GrowthOf::layer;  // the amax that has to settle
 };
 
 struct Rounds {
   CollectedMagnitudes collected;
-  size_t windows = 0;  // so many of the first were run
-  // Over the last doubling; absent where there was but one round.
+  size_t windows = 0;  // the number of windows that ran, from the first
+  // The growth over the last doubling; absent after a single round.
   std::optional<AmaxGrowth> growth;
 };
 
-// Says on `log` after each doubling how much it brought. With a state, goes on in the round that it
-// is of. Throws as collect does.
+// Logs the growth of amax after each doubling. With a state, resumes in the round of that state.
+// Throws as collect does.
 Rounds collect_in_rounds(const Checkpoint& checkpoint, const ModelConfig& config, Backend& backend,
                          const std::vector<std::vector<int32_t>>& windows, Log& log,
                          const RoundOptions& options);

@@ -1,6 +1,6 @@
-// Everything that decides the numbers of a calibration, as named texts: two runs with the same ones
-// count the same, and where they differ it can be said in what. Policies are not a part of it: they
-// are applied to what was counted.
+// Everything that decides the numbers of a calibration, as named texts. Two runs with equal texts
+// count the same, and a message can name the text that differs. Policies are not included: they
+// apply later, to what was counted.
 #pragma once
 
 #include <cstdint>
@@ -23,18 +23,18 @@ struct RunIdentity {
   std::vector<RunPart> parts;  // each key once
 };
 
-// The version, what was understood of config.json, samples of the weights, of every shard its name,
-// size, time of change, inode and header, the windows, and the backend with what it computes by:
-// the instruction set of a CPU, the libraries of a GPU.
+// The identity has the version, the values read from config.json, samples of the weights, and the
+// windows. It has each shard's name, size, time of change, inode and header. It names the backend
+// with what its arithmetic depends on: a CPU's instruction set, a GPU's libraries.
 RunIdentity run_identity(const std::string& tool_version, const Checkpoint& checkpoint,
                          const ModelConfig& config,
                          const std::vector<std::vector<int32_t>>& windows, const Backend& backend);
 
-// SHA-256 of the ids and of where each window ends: data, --samples, --seq-len and --shard in one.
+// SHA-256 of the token ids and the window ends. Covers data, --samples, --seq-len and --shard.
 std::string windows_digest(const std::vector<std::vector<int32_t>>& windows);
 
-// The backend's description without the number of threads and the size of its memory, which change
-// no bit of a result.
+// The backend's description without the number of threads and the memory size, which change no bit
+// of a result.
 std::string device_identity(const std::string& description);
 
 }  // namespace fp8kv

@@ -1,5 +1,5 @@
-// The rows of a batch of windows, as the one step that takes them through a layer: every window is
-// a sequence of its own.
+// The rows of a batch of windows, as one step through a layer. Every window is a sequence of its
+// own.
 #pragma once
 
 #include <cstdint>
@@ -15,23 +15,23 @@
 namespace fp8kv {
 
 struct WindowStep {
-  // For batches of `plan`. Without memory the cache only says which pages each window has, as eval
-  // needs it for the caches of its candidates. With `keep` every window has pages of its own, which
-  // it has in every layer: caches that layers read later keep what is in them.
+  // Made for the batches of `plan`. Without memory, the cache only assigns pages to windows, which
+  // is all that eval needs for its candidates' caches. With `keep`, each window keeps its own pages
+  // in every layer, so that later layers can read them.
   WindowStep(Backend& backend, const ModelConfig& config, const WindowPlan& plan,
              CacheMemory memory, bool keep);
 
-  // Fills `step` with the rows of a batch. Without `keep` pages of the last one are free again.
+  // Fills `step` with the rows of a batch. Without `keep`, frees the pages of the previous batch.
   void begin(const std::vector<std::vector<int32_t>>& windows, const WindowBatch& batch);
 
   Step step;
-  // K and V of one batch, in the model's dtype. Nothing is lost by that: K and V are rounded to it
-  // before they are stored.
+  // K and V of one batch, in the model's dtype. This loses nothing, since K and V are rounded to
+  // that dtype before they are stored.
   KvCache cache;
 
  private:
   bool keep_;
-  // Of the last batch, or of every batch that there was: by its index.
+  // The sequences of the last batch, or with `keep` of every batch so far, by batch index.
   std::map<size_t, std::vector<KvCache::Sequence>> sequences_;
 };
 

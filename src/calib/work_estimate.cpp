@@ -11,7 +11,7 @@
 namespace fp8kv {
 namespace {
 
-// Of the product that is measured: enough for full speed, and to be over soon.
+// The size of the measured product: large enough for full speed, small enough to end soon.
 constexpr int64_t kRows = 512, kFewRows = 64, kOutputs = 1024;
 constexpr double kEnough_s = 0.05;
 
@@ -20,7 +20,7 @@ bool is_of_expert(TensorRole role) {
          role == TensorRole::expert_down;
 }
 
-// What a layer that stops after K and V multiplies by.
+// Whether a layer that stops after K and V multiplies by this tensor.
 bool comes_before_cache(TensorRole role) {
   constexpr std::array kRoles = {TensorRole::q,      TensorRole::k,      TensorRole::v,
                                  TensorRole::q_down, TensorRole::latent, TensorRole::k_rope};
@@ -42,7 +42,7 @@ double of_token(const ModelConfig& config, int64_t layer, bool whole) {
   return sum;
 }
 
-// Of scores and of what they weigh: each token with those before it that its layer reaches.
+// Multiply-adds of scores and weighted values: each token attends to the earlier tokens in reach.
 double of_attention(const ModelConfig& config, int64_t layer, double length) {
   const LayerDescription& of = config.layer(layer);
   if (!config.attends(layer)) return 0;
@@ -52,7 +52,7 @@ double of_attention(const ModelConfig& config, int64_t layer, double length) {
 }
 
 void fill_with_ones(Backend& backend, const TensorView& tensor) {
-  // Of any dtype some number: 0x3F3F is 0.75 in BF16 and F32, and 1.8 in F16.
+  // These bytes are a plain number in any dtype: 0x3F3F is 0.75 in BF16 and F32, and 1.8 in F16.
   const std::vector<std::byte> bytes(
       static_cast<size_t>(tensor.shape.elements()) * dtype_bytes(tensor.dtype), std::byte{0x3F});
   backend.copy_in(tensor, {bytes.data(), tensor.dtype, tensor.shape});
@@ -100,7 +100,7 @@ double measured_speed(Backend& backend, const ModelConfig& config) {
     } while (seconds < kEnough_s / 2);
     return std::pair(static_cast<double>(done * config.dim * kOutputs) / seconds, seconds);
   };
-  const auto [slow, seconds] = speed_of(kFewRows);  // threads have woken up after it
+  const auto [slow, seconds] = speed_of(kFewRows);  // also wakes up the threads
   return seconds > kEnough_s ? slow : speed_of(kRows).first;
 }
 

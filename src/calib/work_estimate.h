@@ -1,5 +1,5 @@
-// How long a calibration will take, from the arithmetic that the model asks for and the speed that
-// this machine was seen to do some of it at.
+// Estimates how long a calibration takes, from the arithmetic of the model and a measured speed of
+// this machine.
 #pragma once
 
 #include <cstdint>
@@ -10,13 +10,12 @@
 
 namespace fp8kv {
 
-// Multiplications, each with its addition, of all products and of attention that `windows` take in
-// the layers up to the last cache, of which that goes no further than its K and V. What makes up
-// the rest of a layer is not counted.
+// The multiply-adds of all products and of attention for `windows`. Counts the layers up to the
+// last one with a cache, and of that one only K and V. Element-wise work is not counted.
 double multiply_adds(const ModelConfig& config, const std::vector<std::vector<int32_t>>& windows);
 
-// How many of them the backend does in a second, in a product as wide as the model of a few hundred
-// rows. Takes some hundredths of a second, a few tenths on a machine that is slow.
+// The multiply-adds per second of the backend, measured on a product of a few hundred rows, as wide
+// as the model. Takes a few hundredths of a second, or tenths on a slow machine.
 double measured_speed(Backend& backend, const ModelConfig& config);
 
 }  // namespace fp8kv

@@ -1,5 +1,5 @@
-// What every batch of a calibration is computed with: scratch of the forward pass, the rows of a
-// step, one layer's cache, and the counters of one layer.
+// The memory that every batch of a calibration shares: scratch of the forward pass, the rows of a
+// step, one layer's cache, and one layer's counters.
 #pragma once
 
 #include <cstdint>
@@ -14,17 +14,17 @@
 namespace fp8kv {
 
 struct Workspace {
-  // For batches of `plan` through the first `n_layers`.
+  // Made for batches of `plan` through the first `n_layers`.
   Workspace(Backend& backend, const ModelConfig& config, const WindowPlan& plan, int64_t n_layers);
 
-  // What is counted in layer `index`.   [3, n_kv_heads, kMagnitudeWords] u64; nothing where the
-  // layer writes no cache
+  // The counters of layer `index`; nothing if the layer writes no cache.   [3, n_kv_heads,
+  // kMagnitudeWords] u64
   std::optional<TensorView> magnitudes_of(const ModelConfig& config, int64_t index) const;
 
   Forward forward;
-  WindowStep rows;    // with memory that the layers use in turn
-  Tensor magnitudes;  // for the layer with most heads
-  Tensor reached;     // [experts] u64: tokens of each; of models with experts
+  WindowStep rows;    // its memory serves one layer after another
+  Tensor magnitudes;  // sized for the layer with most heads
+  Tensor reached;     // [experts] u64: tokens of each, for models with experts
 };
 
 }  // namespace fp8kv

@@ -10,7 +10,7 @@
 namespace fp8kv {
 namespace {
 
-// `all` / `part`, the largest over the heads. What was 0 and no longer is grew without bound.
+// Returns `all` / `part`, the largest ratio over the heads. A rise from 0 counts as infinite.
 double ratio_of(const std::vector<float>& part, const std::vector<float>& all, GrowthOf of) {
   const auto ratio = [](float from, float to) {
     return to == from ? 1 : double{to} / double{from};

@@ -1,4 +1,4 @@
-// How the largest magnitudes of a model grow while more text is counted.
+// The growth of a model's largest magnitudes as more text is counted.
 #pragma once
 
 #include <cstddef>
@@ -9,31 +9,32 @@
 
 namespace fp8kv {
 
-// Of K or V of the layer where amax grew most.
+// The growth of K or V in the layer where amax grew most.
 struct AmaxGrowth {
   size_t layer = 0;
   bool key = true;   // K, or V
-  double share = 0;  // by each doubling of the text: 0.35 is 35 %; infinity from 0
+  double share = 0;  // per doubling of the text: 0.35 is 35 %; infinity from 0
 
-  // The same in octaves: what a scale moves by.
+  // The growth in octaves: the change of a scale.
   double octaves() const;
   // "layer 3 K"
   std::string where() const;
 };
 
-// By each doubling of the text, as AmaxGrowth::share; 0 where a layer has no cache.
+// The growth per doubling of the text, as in AmaxGrowth::share; 0 if a layer has no cache.
 struct LayerGrowth {
   double k = 0;
   double v = 0;
 };
 
-// What grows: the largest of a layer's heads, or each head on its own.
+// The amax whose growth counts: the largest of a layer's heads, or each head's own.
 enum class GrowthOf { layer, head };
 
-// From `before` to `after`, whose text holds the other's. REQUIRES the same layers, and that
-// `before` has tokens but not more than `after`; with as many, nothing grew.
+// Returns the growth from `before` to `after`; the text of `after` contains that of `before`.
+// Nothing grew if both have equally many tokens. REQUIRES the same layers, and 0 < before.tokens <=
+// after.tokens.
 AmaxGrowth amax_growth(const AmaxAfter& before, const AmaxAfter& after, GrowthOf of);
-// The growth of every layer, with the same requirements.
+// The growth of every layer. Same requirements as amax_growth.
 std::vector<LayerGrowth> layer_growth(const AmaxAfter& before, const AmaxAfter& after, GrowthOf of);
 
 }  // namespace fp8kv

@@ -15,8 +15,8 @@ namespace {
 
 constexpr char kHistogramSchema[] = "fp8kv.histograms/1";
 constexpr size_t kTensorsOfLayer = 6;
-// Values of one head: far above any calibration, and small enough that neither the heads of a layer
-// (fewer than 2^15) nor many files of them overflow when they are added up.
+// The most values that a head may count: far above any calibration. Sums over a layer's heads
+// (fewer than 2^15) and over many files do not overflow.
 constexpr uint64_t kMostCounted = uint64_t{1} << 48;
 
 class Reader {
@@ -105,7 +105,7 @@ class Reader {
 }  // namespace
 
 std::string histogram_file_bytes(const std::vector<LayerMagnitudes>& layers) {
-  // Deques: the views below point into elements, which must not move.
+  // Deques, because the views below point into elements, which must not move.
   std::deque<std::vector<uint64_t>> bins;
   std::deque<std::vector<float>> amax;
   std::vector<TensorToWrite> tensors;

@@ -46,7 +46,7 @@ OctaveCounts octaves_over(const std::vector<MagnitudeCounts>& heads) {
   return octaves;
 }
 
-// Policies that need no name in a scale file: its granularity and headroom say the same.
+// Whether a scale file can leave out the policy's name: granularity and headroom then tell it.
 bool is_plain_amax(const PolicyKind& kind) {
   return kind.parameter == PolicyParameter::factor && kind.sharing != ScaleSharing::shared;
 }
@@ -56,7 +56,7 @@ void warn_of_zeros(const std::vector<float>& amax, const std::vector<float>& sca
   if (amax.empty()) return;
   const auto zeros = std::count(amax.begin(), amax.end(), 0.0f);
   if (zeros == std::ssize(amax)) {
-    // A scale that K and V share is not 1 where the other of them is not zero.
+    // A scale shared by K and V is 1 only if both are zero.
     if (scales[0] == 1) log.warn(cat(tensor, " is zero throughout; its scale is 1"));
   } else if (zeros > 0 && scales.size() > 1) {
     log.warn(cat(tensor, " is zero throughout in ",
@@ -64,7 +64,8 @@ void warn_of_zeros(const std::vector<float>& amax, const std::vector<float>& sca
   }
 }
 
-// Of the first rotation that depends on the length of a prompt: layers with another have none.
+// Notes the first rotation that depends on the prompt's length. Layers with any other rotation have
+// no such dependence.
 PositionsNote positions_of(const ModelConfig& config, uint64_t longest_window) {
   if (longest_window == 0) return {};
   const auto limit = static_cast<uint64_t>(config.max_seq_len);
@@ -81,7 +82,7 @@ PositionsNote positions_of(const ModelConfig& config, uint64_t longest_window) {
   return {};
 }
 
-// As KvScales::layer_kv_heads has it.
+// The KV heads of each layer, in the form of KvScales::layer_kv_heads.
 std::vector<int64_t> heads_counted(const std::vector<LayerMagnitudes>& layers) {
   std::vector<int64_t> heads;
   int64_t most = 0;

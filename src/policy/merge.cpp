@@ -11,7 +11,7 @@
 namespace fp8kv {
 namespace {
 
-constexpr uint64_t kMostNamed = 32;  // missing shards
+constexpr uint64_t kMostNamed = 32;  // missing shards in a message
 
 LayerScales draft_scales(const Policy& policy, const DraftScales& draft, bool latent) {
   KvScales made;
@@ -41,7 +41,7 @@ void check_calibration(const Calibration& part) {
                     from.windows == 0 ? "how much was counted" : "what magnitudes were seen"),
                 help);
   }
-  with_context(part.name, [&] { policy_of(part.scales); });  // throws for one that is not known
+  with_context(part.name, [&] { policy_of(part.scales); });  // throws for an unknown policy
   check_follows_amax(part.scales, part.name);
   check_drafts(part);
 }
@@ -56,7 +56,7 @@ void check_same_caches(const Calibration& a, const Calibration& b) {
   }
 }
 
-// Of the first layer with a cache; all of them have as many.
+// The KV heads of the first layer with a cache. All such layers have as many.
 size_t heads_in_amax(const Provenance& from) {
   for (const LayerAmax& layer : from.amax) {
     if (!layer.k.empty()) return layer.k.size();
@@ -66,7 +66,7 @@ size_t heads_in_amax(const Provenance& from) {
 
 void check_same_model(const Calibration& a, const Calibration& b) {
   const Provenance &from = a.scales.provenance, &other = b.scales.provenance;
-  if (!from.model_identity || !other.model_identity) return;  // the fingerprint is all there is
+  if (!from.model_identity || !other.model_identity) return;  // only fingerprints can be compared
   const std::string difference =
       difference_text(compare_models(*from.model_identity, *other.model_identity));
   if (difference.empty()) return;
@@ -126,7 +126,7 @@ std::string extent(const ShardNote& shards) {
              count_of(shards.tokens, "token"), " and ", count_of(shards.documents, "document"));
 }
 
-// All parts are shards of one calibration, and no shard is there twice.
+// Throws unless all parts are different shards of one calibration.
 void check_shards(const std::vector<Calibration>& parts) {
   const Calibration& first = parts[0];
   const ShardNote& whole = first.scales.provenance.shards;
@@ -152,7 +152,7 @@ void check_shards(const std::vector<Calibration>& parts) {
   }
 }
 
-// No data was counted by two parts.
+// Throws if two parts counted the same data.
 void check_data(const std::vector<Calibration>& parts) {
   std::map<std::string, const Calibration*> holder;
   for (const Calibration& part : parts) {
@@ -170,7 +170,7 @@ void check_data(const std::vector<Calibration>& parts) {
   }
 }
 
-// The sum of two counts that are both there: files of older versions have none of Q.
+// Adds counts of Q if both sides have them. Older versions wrote none.
 void add_q(OctaveCounts& sum, const OctaveCounts& part) {
   const auto is_known = [](const OctaveCounts& of) { return of.zeros > 0 || !of.counts.empty(); };
   if (is_known(sum) && is_known(part)) return sum.add(part);
@@ -184,7 +184,7 @@ void add_part(Provenance& sum, const Provenance& part, bool sharded) {
     sum.octaves[layer].v.add(part.octaves[layer].v);
     add_q(sum.octaves[layer].q, part.octaves[layer].q);
   }
-  // A window is in a part of a text whatever else there is, so that parts add up.
+  // Each window belongs to one text part, whatever other data there is. So parts add up.
   for (size_t i = 0; i < kTextParts; ++i) add_up(sum.parts[i], part.parts[i]);
   sum.documents += part.documents;
   sum.windows += part.windows;
@@ -210,14 +210,14 @@ bool counted_the_same(const std::vector<LayerMagnitudes>& layers, const Provenan
   return found.amax == seen.amax && found.octaves == seen.octaves;
 }
 
-// As many layers and heads, so that they can be added.
+// Whether both have the same layers and heads, so that they can be added.
 bool same_shape(const std::vector<LayerMagnitudes>& layers, const std::vector<LayerAmax>& amax) {
   return std::equal(
       layers.begin(), layers.end(), amax.begin(), amax.end(),
       [](const LayerMagnitudes& a, const LayerAmax& b) { return a.k.size() == b.k.size(); });
 }
 
-// Says which file is missing, or too many.
+// Throws, naming the file that is missing or superfluous.
 [[noreturn]] void refuse_histograms(const std::vector<Histograms>& files,
                                     const std::vector<Calibration>& parts, const Policy& policy) {
   for (const Calibration& part : parts) {
@@ -240,7 +240,7 @@ bool same_shape(const std::vector<LayerMagnitudes>& layers, const std::vector<La
   fail("the histograms count more than the calibrations do: some are there twice");
 }
 
-// What the histograms count together, which is what `sum` says was counted.
+// The sum of all histograms. It must match what `sum` counted.
 std::vector<LayerMagnitudes> add_histograms(const std::vector<Histograms>& files,
                                             const std::vector<Calibration>& parts,
                                             const Policy& policy, const Provenance& sum) {
@@ -255,8 +255,8 @@ std::vector<LayerMagnitudes> add_histograms(const std::vector<Histograms>& files
   return total;
 }
 
-// Maxima of all parts, and what the policy makes of them: the files of histograms do not have those
-// of draft layers.
+// Merges the maxima of draft layers and applies the policy. Histogram files do not cover draft
+// layers.
 void merge_drafts(const std::vector<Calibration>& parts, const Policy& policy, KvScales& merged) {
   if (merged.drafts.empty()) return;
   if (policy.kind->needs == PolicyNeeds::histograms) {
@@ -274,7 +274,7 @@ void merge_drafts(const std::vector<Calibration>& parts, const Policy& policy, K
   }
 }
 
-// A calibration whose shards are all there is whole again.
+// If all shards are there, turns the sum into a whole calibration.
 void close_shards(Provenance& sum, Log& log) {
   ShardNote& shards = sum.shards;
   std::sort(shards.taken.begin(), shards.taken.end());

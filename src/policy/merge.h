@@ -1,4 +1,4 @@
-// The union of calibrations of one model: as if all their data had been run at once.
+// Merges calibrations of one model, as if all their data had been run at once.
 #pragma once
 
 #include <optional>
@@ -17,27 +17,28 @@ struct Calibration {
   KvScales scales;
 };
 
-// What a calibration, or several, counted in full: see histogram_file.h.
+// The full counts of one or several calibrations: see histogram_file.h.
 struct Histograms {
   std::string name;  // for messages: the quoted file
   std::vector<LayerMagnitudes> layers;
 };
 
 struct MergeBy {
-  std::optional<Policy> policy = {};  // of the result; that of the parts unless given
-  // In any order, of all parts: for policies that need them.
+  std::optional<Policy> policy = {};  // of the result; default: the policy of the parts
+  // The histograms of all parts, in any order, for policies that need them.
   std::vector<Histograms> histograms = {};
 };
 
-// Maxima are the larger ones, counts add up, and the scales follow from both: exact, and the same
-// in any order and grouping. The files are in rising order of their names.
+// Maxima are joined, counts add up, and the scales follow from both. The result is exact, and the
+// same in any order and grouping. The files are sorted by name.
 //
-// The inputs are either parts of one sharded calibration, each part once, or calibrations over data
-// that has nothing in common. Parts that are missing are said on `log`, and remain noted.
+// The inputs are the parts of one sharded calibration, each at most once, or calibrations over
+// disjoint data. Missing parts are reported on `log`, and stay recorded.
 //
-// Throws, naming both files and both values, unless all are calibrations of the same model made in
-// the same way (where a policy is given, by any policies); when a file's scales are not those of
-// its own maxima; and when the histograms are not those of the parts. REQUIRES at least one part.
+// Throws, naming both files and both values, unless all are calibrations of the same model, made in
+// the same way. With a policy given, their own policies may differ. Throws if a file's scales do
+// not follow from its own maxima, or if the histograms are not those of the parts. REQUIRES at
+// least one part.
 KvScales merge_calibrations(const std::vector<Calibration>& parts, Log& log,
                             const MergeBy& by = {});
 

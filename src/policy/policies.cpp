@@ -24,8 +24,8 @@ float unit_scale(const MagnitudeCounts& /*counts*/, double /*unused*/, KvFormat 
   return 1.0f;
 }
 
-// Squared error of storing every value of the histogram as E4M3FN at `scale`, each bin taken at its
-// middle: a bin is an eighth of a rounding step wide or less.
+// The squared error of storing the histogram as E4M3FN at `scale`. Each bin counts at its middle; a
+// bin is at most an eighth of a rounding step wide.
 double squared_error(const MagnitudeCounts& counts, float scale) {
   double sum = 0;
   for (int bin = 1; bin < kMagnitudeBins; ++bin) {
@@ -42,8 +42,8 @@ double squared_error(const MagnitudeCounts& counts, float scale) {
   return sum;
 }
 
-// From amax / 448 outwards in both directions by sixteenths of an octave, four octaves each way;
-// the first of equals wins, so ties go to the nearest to amax.
+// Tries scales from amax / 448 outwards in both directions, by sixteenths of an octave, four
+// octaves each way. The first minimum wins, so ties go to the scale nearest to amax.
 float least_squares_scale(const MagnitudeCounts& counts, double /*unused*/, KvFormat /*format*/) {
   constexpr int kStepsPerOctave = 16;
   constexpr int kOctaves = 4;
@@ -64,7 +64,7 @@ float least_squares_scale(const MagnitudeCounts& counts, double /*unused*/, KvFo
   return best;
 }
 
-// The number that is all of `text`.
+// The number, if all of `text` is one.
 std::optional<double> number_in(std::string_view text) {
   double value = 0;
   const auto parsed = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -72,7 +72,7 @@ std::optional<double> number_in(std::string_view text) {
   return value;
 }
 
-// The parameter that `rest`, the text after the name, stands for; nullopt when it makes no sense.
+// Parses `rest`, the text after the policy's name. Returns nullopt if it makes no sense.
 std::optional<double> parameter_in(PolicyParameter parameter, std::string_view rest) {
   std::optional<double> value;
   switch (parameter) {

@@ -1,5 +1,5 @@
-// The ways to make scales from magnitudes: what a policy is, and the list of all that there are.
-// Making the scales of a model with one is make_scales.h.
+// The table of policies: the ways to make scales from magnitudes. make_scales.h applies a policy to
+// a model.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace fp8kv {
 
-// What one scale is made for.
+// The values that share one scale.
 enum class ScaleSharing {
   tensor,  // one for K and one for V of a layer
   head,    // one for K and one for V of each KV head
@@ -19,7 +19,7 @@ enum class ScaleSharing {
 
 enum class PolicyParameter { none, factor, percent };
 
-// What a policy makes scales from.
+// The input of a policy.
 enum class PolicyNeeds {
   nothing,  // every scale is 1, in every format
   maxima,   // the largest magnitudes
@@ -33,36 +33,36 @@ struct PolicyKind {
   ScaleSharing sharing;
   PolicyParameter parameter;
   PolicyNeeds needs;
-  // The scale for values of these magnitudes, for E4M3FN or NVFP4; pure. 1 where all are zero.
+  // Returns the scale for values of these magnitudes, for E4M3FN or NVFP4; 1 if all are zero. Pure.
   float (*scale)(const MagnitudeCounts& counts, double parameter, KvFormat format);
-  // Whether it can make scales for NVFP4, which has one for each tensor.
+  // Whether the policy can make scales for NVFP4, which has one scale per tensor.
   bool for_nvfp4() const;
 };
 
 const std::vector<PolicyKind>& policy_kinds();
 
-// One as asked for.
+// A policy with its parameter, as the user asked for it.
 struct Policy {
   std::string text;  // "amax*2"
   const PolicyKind* kind;
   double parameter;  // the factor (1 unless given) or the percentile
 
-  // What the largest magnitude leaves free: its scale is that of amax times this.
+  // The room above the largest magnitude: the scale is that of amax times this factor.
   double headroom() const;
 };
 
-// "amax", "amax*2", "p99.99", ... Throws for what is none, with the list of the spellings, and for
-// a parameter out of range.
+// Parses "amax", "amax*2", "p99.99", ... Throws for an unknown policy, listing all spellings, and
+// for a parameter out of range.
 Policy parse_policy(const std::string& text);
 
-// amax, for each KV head or not, with a factor that may be any.
+// The amax policy, per KV head or not, with any factor.
 Policy amax_policy(ScaleSharing sharing, double factor);
 
 // The shortest spelling of the same policy: "amax" for "amax*1".
 std::string policy_name(const Policy& policy);
 
-// The smallest bound that `percent` % of the magnitudes do not exceed, to the width of a bin
-// (1.6 %), rounded up; 100 % is amax, exactly. 0 where there are no magnitudes.
+// The smallest bound that `percent` % of the magnitudes do not exceed, rounded up to the width of a
+// bin (1.6 %). 100 % is exactly amax. Returns 0 if there are no magnitudes.
 float magnitude_percentile(const MagnitudeCounts& counts, double percent);
 
 }  // namespace fp8kv
