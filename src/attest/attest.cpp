@@ -8,25 +8,25 @@
 namespace fp8kv {
 namespace {
 
-// Windows that are computed together: a few at first, since few may be enough.
+// Windows computed together. The first round is small, because few windows may be enough.
 constexpr size_t kFirstRound = 4;
 constexpr size_t kLargestRound = 16;
 
-// Windows before an answer other than "undecided" is given.
+// The fewest windows before any answer except "undecided".
 constexpr size_t kLeastWindows = 8;
 
-// A cache fits where it explains this share of the server's deviations. Measured: the right one
-// explains 0.24 to 0.47, every other one 0.01 at most (docs/serving.md).
+// A cache fits if it explains this share of the server's deviations. In measurements the right
+// cache explained 0.24 to 0.47, and every other one at most 0.01 (docs/serving.md).
 constexpr double kLeastExplained = 0.1;
 
-// Predictions that are less apart, in distances of the server from the better one, are not told
-// apart: the score of 1,000 tokens is then below its own noise.
+// Two predictions closer than this cannot be told apart. The unit is the server's distance from the
+// better one. Below this the score of 1,000 tokens is within its own noise.
 constexpr double kLeastApart = 0.5;
 
-// A 16-bit cache fits where the server deviates from it by less than this share of what FP8 does.
+// A 16-bit cache fits if the server's deviation from it is below this share of FP8's deviation.
 constexpr double kMostDeparture = 0.5;
 
-// One attestation on its way.
+// One attestation in progress.
 class Attestation {
  public:
   Attestation(std::vector<Hypothesis> hypotheses, const AttestSides& sides,
@@ -38,7 +38,8 @@ class Attestation {
   }
 
   AttestReport run() {
-    // Half of the text is kept for layers, one of which may be what no main hypothesis fits.
+    // Keeps half of the text for single layers: one missing layer may explain a server that no main
+    // hypothesis fits.
     const size_t half = options_.layers ? std::max(kLeastWindows, options_.windows / 2) : SIZE_MAX;
     const size_t most = std::min(half, options_.windows);
     while (windows() < most && !main_decided()) round(most);
@@ -58,7 +59,7 @@ class Attestation {
   size_t windows() const { return report_.evidence.windows().size(); }
   bool out(size_t h) const { return report_.evidence.is_excluded(h); }
 
-  // These scales, with each rounding.
+  // The hypotheses with these scales, one for each rounding.
   std::vector<size_t> roundings() const {
     std::vector<size_t> found;
     for (size_t h = 0; h < n_main_; ++h) {
@@ -74,7 +75,7 @@ class Attestation {
     return options_.layers ? all : 0;
   }
 
-  // Asks about some more windows, computes them, and takes them up until all is decided.
+  // Asks about more windows, computes them, and adds them to the evidence.
   void round(size_t most) {
     const size_t first = windows();
     const size_t wanted = std::clamp(first, kFirstRound, kLargestRound);
@@ -93,7 +94,7 @@ class Attestation {
     }
   }
 
-  // The tokens asked about, in the windows from `first` on.   [lanes][windows][tokens]
+  // Predicts the asked tokens in the windows from `first` on.   [lanes][windows][tokens]
   std::vector<std::vector<std::vector<double>>> predictions(const std::vector<size_t>& lanes,
                                                             size_t first) {
     std::vector<std::vector<int32_t>> texts;
@@ -122,7 +123,8 @@ class Attestation {
            report_.evidence.same_predictions(a, b);
   }
 
-  // Only `h`, and what no ordinary text tells from it, is left of the first `n` hypotheses.
+  // Whether `h` is all that is left of the first `n` hypotheses, apart from those that ordinary
+  // text cannot tell from it.
   bool decided_for(size_t h, size_t n) const {
     for (size_t other = 0; other < n; ++other) {
       const bool settled = out(other) || same_answer(other, h) || is_near(other, h);
@@ -134,7 +136,7 @@ class Attestation {
     return h != 0 && best != 0 && report_.evidence.apart(h, best) < kLeastApart;
   }
 
-  // The hypothesis that explains most, among those not excluded or all.
+  // The hypothesis that explains most, among all or among those not excluded.
   size_t best_explained(bool of_all) const {
     std::optional<size_t> best;
     for (size_t h = 0; h < report_.hypotheses.size(); ++h) {
@@ -144,7 +146,7 @@ class Attestation {
     return best.value_or(0);
   }
 
-  // How far the server is from a 16-bit cache, against the nearest FP8 cache.
+  // The server's distance from a 16-bit cache, relative to the nearest FP8 cache.
   double departure() const {
     double most = 0;
     for (size_t h = 1; h < n_main_; ++h) most = std::max(most, report_.evidence.departure(h));
@@ -162,7 +164,7 @@ class Attestation {
     return explains(best) ? decided_for(best, n_main_) : !explains(0);
   }
 
-  // These scales, where they are left and not told from `h`; else `h`.
+  // Returns these scales if they are not excluded and cannot be told from `h`; else returns `h`.
   size_t named_for(size_t h) const {
     for (size_t these = 0; these < n_main_; ++these) {
       const bool like = report_.hypotheses[these].outcome == Outcome::these_scales && !out(these) &&
@@ -175,8 +177,8 @@ class Attestation {
     return report_.hypotheses[named_for(h)].outcome == Outcome::these_scales;
   }
 
-  // The caches whose layers are looked at one by one: these scales with the rounding of what is
-  // left, or with every one where it is not decided. None where a 16-bit cache fits.
+  // The caches whose layers are tested one by one: these scales with the rounding that is left, or
+  // with every rounding if that is undecided. None if a 16-bit cache fits.
   std::vector<size_t> bases_of_layers() const {
     const size_t left = best_explained(false);
     if (!options_.layers || windows() == 0 || (left == 0 && explains(0))) return {};
@@ -200,17 +202,18 @@ class Attestation {
     if (!lanes.empty()) report_.evidence.extend(predictions(lanes, 0));
   }
 
-  // Every layer is settled; or these scales are left, and `enough` windows did not show the rest.
+  // Whether every layer is settled, or these scales are left and `enough` windows showed nothing
+  // else.
   bool layers_decided(size_t enough) const {
     const size_t best = best_explained(false);
     if (!explains(best) || decided_for(best, report_.hypotheses.size())) return true;
     return windows() >= enough && like_these(best);
   }
 
-  // `found` with what no text tells from it; layers stand in lists of their own.
+  // Fills in the lists of what is left. If `found` has these scales, layers get lists of their own.
   void list_left(size_t found) {
     const bool of_these = report_.hypotheses[found].outcome == Outcome::these_scales;
-    std::map<int64_t, bool> seen;  // by layer
+    std::map<int64_t, bool> seen;  // whether each layer's hypotheses are all excluded
     for (size_t h = 0; h < report_.hypotheses.size(); ++h) {
       const Hypothesis& each = report_.hypotheses[h];
       if (each.outcome == Outcome::layer_missing && of_these) {

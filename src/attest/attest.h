@@ -1,5 +1,6 @@
-// Which cache a server computes with: asks it and the model here about the same texts, window by
-// window, until all but one hypothesis are excluded. Knows no protocol and prints nothing.
+// Finds out which cache a server computes with. Asks the server and the local model about the same
+// texts, window by window, until all hypotheses but one are excluded. Knows no protocol and prints
+// nothing.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +15,7 @@
 
 namespace fp8kv {
 
-// A text and what the server says of its last tokens, `log_probs.size()` of them.
+// A text, and the server's answer about its last `log_probs.size()` tokens.
 struct AskedWindow {
   std::vector<int32_t> ids;
   std::vector<double> log_probs;
@@ -23,14 +24,14 @@ struct AskedWindow {
 struct AttestOptions {
   double level = 0.01;  // probability of a wrong answer
   size_t windows = 0;   // at most
-  bool layers = true;   // whether one layer's scales are missing, too
+  bool layers = true;   // whether to test for one layer without scales
 };
 
 // The two sides of an attestation.
 struct AttestSides {
-  // The server's answer about a window, which are numbered from 0.
+  // Asks the server about a window. Windows are numbered from 0.
   std::function<AskedWindow(size_t window)> ask;
-  // See Predictor::log_probs.
+  // Predicts locally. See Predictor::log_probs.
   std::function<std::vector<std::vector<double>>(const std::vector<std::vector<int32_t>>& windows,
                                                  const std::vector<Lane>& lanes)>
       predict;
@@ -46,9 +47,9 @@ struct AttestReport {
   AttestVerdict verdict = AttestVerdict::undecided;
   size_t best = 0;  // the hypothesis that explains most
   std::vector<Hypothesis> hypotheses;
-  std::vector<size_t> left;            // those not excluded, but for layers that make no difference
-  std::vector<int64_t> seen_layers;    // without whose scales the numbers would be others
-  std::vector<int64_t> unseen_layers;  // whose scales make no difference that was seen
+  std::vector<size_t> left;            // not excluded, without layers that make no difference
+  std::vector<int64_t> seen_layers;    // layers whose scales show in the numbers
+  std::vector<int64_t> unseen_layers;  // layers whose scales made no visible difference
   Evidence evidence = Evidence(1, 1, 0.5);
 };
 

@@ -9,18 +9,18 @@
 namespace fp8kv {
 namespace {
 
-// Shares of the capital that are bet, each with an equal part of it. Small ones serve hypotheses
-// that hardly differ, large ones those that differ at once.
+// The shares of the capital that are bet, each with an equal part of it. Small shares suit
+// hypotheses that hardly differ, large ones suit hypotheses that differ at once.
 constexpr std::array<double, 7> kShares = {0.03, 0.06, 0.125, 0.25, 0.5, 0.75, 0.95};
 
-// Tokens of a bet. Few, so that a hypothesis is excluded after some hundred tokens; more than one,
-// so that a token's own noise does not decide.
+// The number of tokens in a bet. Small, so that a hypothesis is excluded after a few hundred
+// tokens; more than one, so that a single token's noise does not decide.
 constexpr size_t kBlock = 16;
 
-// Below that the predictions of a block are the same, but for the last bits.
+// Below this distance, the predictions of a block are the same except for the last bits.
 constexpr double kLeastDistance = 1e-9;
 
-// Tokens that the caches hardly move count as if they moved by this share of the window's mean.
+// Tokens that the caches hardly move count as if moved by this share of the window's mean.
 constexpr double kLeastWeight = 0.1;
 
 double mean_capital(std::span<const double> log_capital) {
@@ -47,7 +47,7 @@ Evidence::Evidence(size_t n_hypotheses, size_t n_tests, double level)
   FP8KV_ASSERT(n_hypotheses > 0 && n_hypotheses <= n_tests && level > 0);
 }
 
-// One over how far the caches move each token: known before the server answers.
+// The inverse of how far the caches move each token. It is known before the server answers.
 std::vector<double> Evidence::weights_of(const EvidenceWindow& window) const {
   std::vector<double> moved(window.server.size());
   for (size_t h = 1; h < std::min(n_weighting_, window.predicted.size()); ++h) {

@@ -9,10 +9,10 @@
 namespace fp8kv {
 namespace {
 
-// Rows of logits in hand at once: no result depends on it.
+// Rows of logits computed at a time. No result depends on it.
 constexpr int64_t kLogitRows = 256;
 
-// A row of a batch whose logits are wanted, and the id that comes next.
+// A row of a batch whose logits are needed, and the next id.
 struct NextToken {
   int32_t row;
   int32_t id;

@@ -1,4 +1,4 @@
-// Log probabilities of texts as the model gives them here, with several caches side by side.
+// Computes log probabilities of texts locally, with several caches side by side.
 #pragma once
 
 #include <cstdint>
@@ -17,16 +17,16 @@ using TokenWindows = std::vector<std::vector<int32_t>>;
 
 class Predictor {
  public:
-  // `threads` as in SideBySide. REQUIRES all three to outlive this.
+  // `threads` as in SideBySide. REQUIRES checkpoint, config and backend to outlive this object.
   Predictor(const Checkpoint& checkpoint, const ModelConfig& config, Backend& backend, int threads);
 
-  // Natural log probabilities of the tokens of each window after its first, window after window.
-  // Lanes whose caches read back the same values share their results bit for bit. Reads the weights
-  // once.   [lanes][predictions]
+  // Natural log probabilities of the tokens after the first, window after window. Lanes whose
+  // caches read back the same values share their results bit for bit. Reads the weights once.
+  // [lanes][predictions]
   std::vector<std::vector<double>> log_probs(const TokenWindows& windows,
                                              const std::vector<Lane>& lanes, Progress& progress);
 
-  // How often log_probs() advances its progress for such windows.
+  // The number of times that log_probs() advances its progress for these windows.
   uint64_t steps(const TokenWindows& windows) const;
 
  private:

@@ -60,7 +60,7 @@ const ServerProtocol& protocol_at(const std::string& name) {
               ErrorKind::usage);
 }
 
-// Runtimes put their messages under one of these keys.
+// Runtimes put their error message under one of these keys.
 std::string message_in(const Json& body) {
   if (!body.is_object()) return "";
   for (const char* key : {"error", "message", "detail"}) {
@@ -89,7 +89,7 @@ void AttestServer::connect() {
   find_model();
 }
 
-// The server's own words, without the key.
+// The server's own message, with the access key removed.
 std::string AttestServer::said(const HttpReply& reply) const {
   std::string text;
   try {
@@ -131,7 +131,7 @@ void AttestServer::refuse(const HttpReply& reply, const std::string& path) {
   throw Error(found, "see the server's log", ErrorKind::resource);
 }
 
-// One request, until there is an answer of the server itself.
+// Sends one request, and retries until the server itself answers.
 HttpReply AttestServer::send(const std::string& path, const std::optional<std::string>& post) {
   HttpRequest request;
   request.url = url_.text() + path;
@@ -173,7 +173,7 @@ HttpReply AttestServer::send(const std::string& path, const std::optional<std::s
   }
 }
 
-// JSON that `path` answers with; nullopt where there is no such path.
+// The JSON answer of `path`; nullopt if the server has no such path.
 std::optional<Json> AttestServer::probe(const std::string& path) {
   const HttpReply reply = send(path, std::nullopt);
   if (reply.status == 401 || reply.status == 403) refuse(reply, path);
@@ -181,7 +181,7 @@ std::optional<Json> AttestServer::probe(const std::string& path) {
   try {
     return Json::parse(reply.body, path, JsonNumbers::python);
   } catch (const Error&) {
-    return std::nullopt;  // such as a page
+    return std::nullopt;  // for example a web page
   }
 }
 

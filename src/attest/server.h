@@ -1,5 +1,5 @@
 // A running server that is asked for log probabilities. Sends the key to no other address, and
-// writes it nowhere.
+// stores it nowhere.
 #pragma once
 
 #include <cstdint>
@@ -16,29 +16,31 @@
 namespace fp8kv {
 
 struct ServerAccess {
-  std::string api;      // a name of server_protocols(); "": detected
+  std::string api;      // a name from server_protocols(); "": detected
   std::string key;      // sent as a bearer token; "": none
-  std::string model;    // as the server names it; "": its first
-  int timeout_s = 600;  // without a byte of an answer
+  std::string model;    // the server's name for it; "": its first model
+  int timeout_s = 600;  // longest wait without a byte of an answer
 };
 
 class AttestServer {
  public:
-  // `url` as given, with or without "/v1". Asks nothing yet. Throws a usage Error for what is no
-  // address, and a device error where the HTTP module is not there.
+  // Takes `url` as given, with or without "/v1". Sends nothing yet. Throws a usage Error if it is
+  // no address, and a device error if the HTTP module is missing.
   AttestServer(const std::string& url, ServerAccess access, Log& log);
 
-  // Finds out the protocol and the model. Throws with what was found and the way out.
+  // Finds out the protocol and the model. If that fails, throws with what was found and the way
+  // out.
   void connect();
 
   const ServerProtocol& protocol() const { return *protocol_; }
-  const std::string& version() const { return version_; }  // "" where it does not tell
+  const std::string& version() const { return version_; }  // "" if the server does not tell
   const std::string& model() const { return access_.model; }
   std::optional<int64_t> max_tokens() const { return max_tokens_; }  // of a prompt with its answer
   std::string address() const;
   uint64_t requests() const { return client_.requests(); }
 
-  // Log probabilities of the tokens of `ids` after the first. Throws where the server read others.
+  // Log probabilities of the tokens of `ids` after the first. Throws if the server read other
+  // tokens.
   std::vector<double> prompt_log_probs(std::span<const int32_t> ids, const std::string& text);
   // The tokens that the server appends to `ids`.
   ServerAnswer generate(std::span<const int32_t> ids, const std::string& text, int64_t new_tokens);
@@ -60,7 +62,7 @@ class AttestServer {
   const ServerProtocol* protocol_ = nullptr;
   std::string version_;
   std::optional<int64_t> max_tokens_;
-  uint64_t answered_ = 0;  // questions
+  uint64_t answered_ = 0;  // questions that were answered
 };
 
 }  // namespace fp8kv

@@ -34,7 +34,7 @@ int32_t id_of(const Json& number) {
   return static_cast<int32_t>(id);
 }
 
-// The member `key`, which runtimes leave out or null where they give no log probabilities.
+// The array `key`. Throws if it is missing or null, as when a runtime gives no log probabilities.
 Json log_probs_in(const Json& parent, const char* key) {
   std::optional<Json> found = parent.find(key);
   if (!found || !found->is_array() || found->size() == 0) {
@@ -43,7 +43,7 @@ Json log_probs_in(const Json& parent, const char* key) {
   return *found;
 }
 
-// vLLM, /v1/completions.
+// vLLM's /v1/completions.
 
 bool is_vllm(const Json& answer) {
   return answer.is_object() && answer.has("version");
@@ -63,7 +63,7 @@ std::string vllm_question(const ServerQuestion& question) {
   return json.end_object().text();
 }
 
-// [null, {"284": {"logprob": -14.9, ...}}, ...]: other likely tokens may stand beside the prompt's.
+// [null, {"284": {"logprob": -14.9, ...}}, ...]: entries may list other likely tokens as well.
 ServerAnswer vllm_prompt(const Json& choice, const ServerQuestion& question) {
   const Json list = log_probs_in(choice, "prompt_logprobs");
   ServerAnswer out;
@@ -108,7 +108,7 @@ ServerAnswer vllm_answer(const Json& answer, const ServerQuestion& question) {
   return out;
 }
 
-// SGLang, /generate.
+// SGLang's /generate.
 
 bool is_sglang(const Json& answer) {
   return answer.is_object() && answer.has("model_path") && answer.has("is_generation");
@@ -142,7 +142,7 @@ ServerAnswer sglang_answer(const Json& answer, const ServerQuestion& question) {
   return out;
 }
 
-// Text Generation Inference, /generate.
+// Text Generation Inference's /generate.
 
 bool is_tgi(const Json& answer) {
   return answer.is_object() && answer.has("model_id") &&

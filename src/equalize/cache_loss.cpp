@@ -20,7 +20,7 @@ CandidateReport candidate(const std::string& name, const CacheType& type,
   return made;
 }
 
-// The caches to measure. A cache with stored scales cannot have them for K alone.
+// The caches to measure. A format with stored scales cannot apply to K alone.
 std::vector<CandidateReport> candidates(KvFormat format, DType values,
                                         const std::vector<LayerMagnitudes>& magnitudes) {
   std::vector<CandidateReport> all;

@@ -1,5 +1,5 @@
-// The loss of a cache on a text: the divergence from the model's own dtype, for the cache that a
-// model is equalised for and for FP8 beside it.
+// The loss of a cache on a text: the divergence from a cache in the model's own dtype. Measures the
+// cache that the model is equalised for, and FP8 for comparison.
 #pragma once
 
 #include <string>
@@ -17,7 +17,7 @@ namespace fp8kv {
 struct CacheLoss {
   std::string cache;  // "int8_per_token_head K", "fp8_e4m3 amax"
   double kld = 0;     // mean of KL(16 bit || this) over tokens, in nats
-  double error = 0;   // standard error of it, over parts of the text
+  double error = 0;   // its standard error, over parts of the text
 };
 
 struct LossOptions {
@@ -25,9 +25,9 @@ struct LossOptions {
   int threads = 0;
 };
 
-// In this order: K alone in the format, unless it has stored scales; K and V in it; and K and V in
-// FP8 with scales of amax.
-// `magnitudes`: of this model, for the scales. REQUIRES a window of two tokens or more.
+// Measures K alone in the format (unless it has stored scales), then K and V in it, then K and V in
+// FP8 with scales of amax. `magnitudes`: those of this model, for the scales. REQUIRES a window of
+// two tokens or more.
 std::vector<CacheLoss> cache_losses(const Checkpoint& checkpoint, const ModelConfig& config,
                                     Backend& backend,
                                     const std::vector<std::vector<int32_t>>& windows,

@@ -1,5 +1,5 @@
-// Which channels of a head share an exponent: a rotation turns two of them into each other, and a
-// factor passes through it only where both have the same.
+// The channels of a head that share an exponent. A rotation mixes two channels, and a factor passes
+// through it only if both channels have the same one.
 #pragma once
 
 #include <cstdint>
@@ -9,11 +9,11 @@
 
 namespace fp8kv {
 
-// One exponent each: a pair of channels, or a single one that nothing rotates.
+// Each group has one exponent: a pair of channels, or a single channel that nothing rotates.
 using ChannelGroups = std::vector<std::vector<int64_t>>;
 
-// All channels of a K head of the layer, each in one group; pairs first. REQUIRES a layer with
-// attention, and no latent attention.
+// Returns all channels of a K head of the layer, each in one group, pairs first. REQUIRES a layer
+// with attention that is not latent.
 ChannelGroups channel_groups(const ModelConfig& config, int64_t layer);
 
 }  // namespace fp8kv

@@ -1,4 +1,4 @@
-// The caches that a model can be equalised for, as one table.
+// A table of the caches that a model can be equalised for.
 #pragma once
 
 #include <span>
@@ -10,13 +10,13 @@ namespace fp8kv {
 
 struct EqualizedCache {
   const char* name;  // "int8"
-  const char* full;  // "int8_per_token_head": vLLM's
+  const char* full;  // the name in vLLM: "int8_per_token_head"
   KvFormat format;
-  bool calibrated;  // it needs stored scales, to be made after equalising
+  bool calibrated;  // needs stored scales, calibrated after equalising
 };
 
 std::span<const EqualizedCache> equalized_caches();
-// By either name. Throws a usage Error that lists them.
+// Finds a cache by either name. Throws a usage Error that lists all names.
 const EqualizedCache& equalized_cache_at(const std::string& name);
 
 }  // namespace fp8kv

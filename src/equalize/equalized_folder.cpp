@@ -19,7 +19,7 @@ namespace {
 
 constexpr uint64_t kCopyBytes = uint64_t{8} << 20;
 
-// A tensor that takes factors, and the layer whose they are.
+// A tensor that takes factors, and the layer that the factors belong to.
 struct TensorOfLayer {
   FoldedTensor tensor;
   size_t layer = 0;
@@ -47,7 +47,7 @@ std::map<size_t, std::vector<TensorOfLayer>> changed_tensors(const Checkpoint& c
   return by_shard;
 }
 
-// A copy of the shard, and over it the tensors with their factors.
+// Copies the shard, then overwrites the tensors that have factors.
 void write_changed_shard(const Checkpoint& checkpoint, const Shard& shard,
                          std::span<const TensorOfLayer> tensors,
                          std::span<const LayerFactors> layers, const fs::path& to) {

@@ -1,5 +1,5 @@
-// A new checkpoint folder: an old one with factors folded into its weights. The old one is never
-// modified. All bytes but those of the weights that take factors stay, and stay where they are.
+// Writes a new checkpoint folder: an old one with factors folded into its weights. Never modifies
+// the old one. Only weights that take factors change; all other bytes keep value and place.
 #pragma once
 
 #include <filesystem>
@@ -14,27 +14,27 @@
 
 namespace fp8kv {
 
-// The record in the folder: what was done, and to which model.
+// The file in the folder that records the factors and the source model.
 inline constexpr const char* kEqualizeRecord = "fp8kv_equalize.json";
 
-// Throws where no such folder can be made, whatever the factors will be: `out` is taken or within
-// the source, the source has KV scales already or was equalised before.
+// Throws if no folder can be made, whatever the factors are: `out` is taken or within the source,
+// or the source already has KV scales or was equalised before.
 void check_equalizable(const Checkpoint& checkpoint, const std::filesystem::path& out,
                        bool overwrite);
 
 struct EqualizedFiles {
   std::vector<InjectedFile> files;   // by name
-  std::vector<std::string> skipped;  // what was left behind, with the reason
+  std::vector<std::string> skipped;  // source files left behind, with the reason
   uint64_t written_bytes = 0;
 };
 
-// Fills the new folder `to`: shards with their factors, `record`, everything else copied, but for
-// hidden folders and for files of weights that the checkpoint does not read.
+// Fills the new folder `to`: shards with factors, `record`, and copies of everything else. Leaves
+// out hidden folders, and weight files that the checkpoint does not read.
 EqualizedFiles write_equalized(const Checkpoint& checkpoint, const ModelConfig& config,
                                std::span<const LayerFactors> layers, const std::string& record,
                                const std::filesystem::path& to);
 
-// The text of the record. `fingerprint`: of the model that it was made from.
+// The contents of the record. `fingerprint`: that of the source model.
 struct EqualizeRecord {
   std::string tool_version;
   std::string model;  // the source's name

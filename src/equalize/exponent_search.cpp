@@ -9,10 +9,10 @@
 namespace fp8kv {
 namespace {
 
-// A change has to gain so much, or descent would follow roundings.
+// A change must lower the error to this share, or the descent would follow rounding noise.
 constexpr double kLeastGain = 0.9995;
 constexpr int kSteps[] = {-2, -1, 1, 2};
-// Room above the layer's amax in stored scales: exponents raise some channels.
+// Room in stored scales above the layer's amax, because exponents enlarge some channels.
 constexpr float kGrowth = 4.0f;
 
 float stored_scale(const SearchOptions& options) {
@@ -37,7 +37,7 @@ double sum_of(std::span<const KeyError> errors) {
   return sum;
 }
 
-// The root mean square of a group's channels in all heads; 0 where they are all zero.
+// The root mean square of a group's channels over all heads; 0 if they are all zero.
 double group_rms(std::span<const HeadSample> heads, const std::vector<int64_t>& channels) {
   double sum = 0, count = 0;
   for (const HeadSample& head : heads) {
@@ -53,7 +53,7 @@ double group_rms(std::span<const HeadSample> heads, const std::vector<int64_t>& 
   return count == 0 ? 0 : std::sqrt(sum / count);
 }
 
-// The allowed exponent nearest to a wanted one.
+// The allowed exponent that is nearest to `wanted`.
 int nearest(const ExponentSet& allowed, double wanted) {
   int best = 0;
   for (int e = -kMostExponent; e <= kMostExponent; ++e) {
@@ -62,7 +62,7 @@ int nearest(const ExponentSet& allowed, double wanted) {
   return best;
 }
 
-// Exponents that make groups equally large.
+// The exponents that make all groups equally large.
 Exponents flat(std::span<const HeadSample> heads, const ChannelGroups& groups,
                std::span<const ExponentSet> allowed) {
   std::vector<double> sizes;

@@ -1,5 +1,5 @@
-// Looks for the exponents with which a cache of K disturbs attention least. Pure: no files, no
-// model.
+// Searches the exponents with which a cache of K disturbs attention least. Pure: knows no files and
+// no model.
 #pragma once
 
 #include <span>
@@ -14,27 +14,28 @@ namespace fp8kv {
 
 struct SearchOptions {
   KvFormat format = KvFormat::int8_per_token_head;
-  // The largest magnitude that the layer's K has: stored scales follow from it.
+  // The largest magnitude of the layer's K, from which stored scales follow.
   float amax = 1.0f;
-  int passes = 3;  // over all groups, unless one changes nothing
+  int passes = 3;  // over all groups; stops early if a pass changes nothing
 };
 
-// Exponents that all of `heads` share, one for each group, out of `allowed`. Coordinate descent
-// from no exponents and from those that make groups equally large; the better end wins.
+// Returns exponents that all of `heads` share, one for each group, out of `allowed`. Runs
+// coordinate descent from two starts, no exponents and equally large groups, and returns the better
+// result.
 Exponents search_exponents(std::span<const HeadSample> heads, const ChannelGroups& groups,
                            std::span<const ExponentSet> allowed, const SearchOptions& options);
 
-// The errors of heads on one part of the text, without exponents and with them. By window.
+// The errors of heads on one part of the text, before and after exponents, by window.
 struct ErrorsOfHeads {
   std::vector<double> before, after;
 
-  double ratio() const;  // of the sums; 1 where nothing was lost before
+  double ratio() const;  // ratio of the sums; 1 if nothing was lost before
 };
 ErrorsOfHeads errors_with(std::span<const HeadSample> heads, const ChannelGroups& groups,
                           const Exponents& exponents, const SearchOptions& options);
 
-// Whether exponents found on other text hold here: the error of all windows falls to this share or
-// below, and no window gets worse.
+// Whether exponents found on other text hold up here: the error over all windows must fall to this
+// share or below, and no window may get worse.
 inline constexpr double kClearGain = 0.9;
 bool holds_up(const ErrorsOfHeads& errors);
 

@@ -1,4 +1,4 @@
-// Exponents of powers of two that K is multiplied by, and Q divided by.
+// Exponents of the powers of two that multiply K and divide Q.
 #pragma once
 
 #include <cstdint>
@@ -6,13 +6,13 @@
 
 namespace fp8kv {
 
-// No exponent goes beyond this. Dead channels would ask for more, which gains nothing.
+// The largest exponent in either direction. Dead channels would ask for more, without any gain.
 inline constexpr int kMostExponent = 8;
 
-// One for each group of channels.
+// One exponent for each group of channels.
 using Exponents = std::vector<int>;
 
-// The exponents that a group may have: those that leave every weight exact.
+// The exponents that a group may have: those that keep every weight exact.
 class ExponentSet {
  public:
   bool has(int exponent) const {

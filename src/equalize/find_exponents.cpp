@@ -10,7 +10,7 @@
 namespace fp8kv {
 namespace {
 
-// One search: heads that share exponents.
+// One search over heads that share exponents.
 struct SearchJob {
   size_t layer = 0;
   size_t unit = 0;
@@ -24,7 +24,7 @@ float amax_of(std::span<const HeadSample> heads) {
   return amax;
 }
 
-// The heads of a unit: one of several, or all.
+// The heads of a unit: one head if there are several units, else all heads.
 std::span<const HeadSample> heads_of(const std::vector<HeadSample>& heads, size_t units,
                                      size_t unit) {
   return units == 1 ? std::span(heads) : std::span(heads).subspan(unit, 1);
@@ -68,7 +68,7 @@ std::vector<LayerFactors> find_exponents(const Checkpoint& checkpoint, const Mod
   }
   Progress progress(log, "searching", jobs.size());
   ThreadPool pool(threads);
-  // A few jobs at a time, so that progress and interrupts are seen.
+  // Runs a few jobs at a time, for progress and interrupts.
   const auto step = static_cast<size_t>(4 * pool.threads());
   for (size_t first = 0; first < jobs.size(); first += step) {
     const size_t count = std::min(step, jobs.size() - first);

@@ -1,4 +1,5 @@
-// The exponents of a whole model: what is allowed, what is found on samples of K, and what is kept.
+// Finds the exponents of a whole model: what is allowed, what samples of K suggest, and what is
+// kept.
 #pragma once
 
 #include <cstdint>
@@ -15,12 +16,12 @@
 
 namespace fp8kv {
 
-// One layer. Without units where it writes no cache.
+// The factors of one layer; no units if it writes no cache.
 struct LayerFactors {
   ChannelGroups groups;
-  LayerExponents exponents;    // [units][groups]; all 0 where they were not kept
+  LayerExponents exponents;    // [units][groups]; all 0 if they were not kept
   std::vector<bool> kept;      // [units]
-  std::vector<double> ratios;  // [units]: the error on held-out windows, as a share of before
+  std::vector<double> ratios;  // [units]: error on held-out windows, relative to no exponents
 };
 
 struct FactorCounts {
@@ -30,8 +31,8 @@ struct FactorCounts {
 };
 FactorCounts count_factors(std::span<const LayerFactors> layers);
 
-// Exponents of every layer, found on the first part of the samples and kept where they hold up on
-// the second. The same bits for any number of threads. REQUIRES check_foldable.
+// Returns the exponents of every layer. They are found on the first part of the samples and kept if
+// they hold up on the second. The same bits for any number of threads. REQUIRES check_foldable.
 std::vector<LayerFactors> find_exponents(const Checkpoint& checkpoint, const ModelConfig& config,
                                          std::span<const LayerSample> samples, KvFormat format,
                                          int threads, Log& log);

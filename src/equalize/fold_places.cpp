@@ -9,7 +9,7 @@
 namespace fp8kv {
 namespace {
 
-// The roles that take the factors of Q and of K.
+// The roles of the tensors that take the factors of Q and K.
 struct FoldRoles {
   TensorRole q, k;
 };
@@ -19,7 +19,7 @@ FoldRoles fold_roles(QkNorm norm) {
   return {TensorRole::q_norm, TensorRole::k_norm};
 }
 
-// A reason why a model is refused.
+// A reason to refuse a model.
 struct Refusal {
   bool (*holds)(const ModelConfig& config);
   const char* reason;
@@ -53,7 +53,7 @@ const Refusal kRefusals[] = {
      "equalise the model in bfloat16 or float32"},
 };
 
-// The row of a tensor that has row `index` of a role.
+// The row of a (possibly fused) tensor that holds row `index` of one part.
 int64_t row_of(const ModelTensor& tensor, const TensorPart& part, int64_t index) {
   if (tensor.groups == 0) return part.first_row + index;
   int64_t all = 0;
@@ -70,11 +70,11 @@ class LayerFold {
         shared_(config.block.qk_norm == QkNorm::per_head),
         group_(config.n_heads / layer_.n_kv_heads) {}
 
-  // The rows that a tensor has of one role, with a factor of K or of Q.
+  // Adds the rows of one part of a tensor, with K's factor or its inverse for Q.
   void add(const ModelTensor& tensor, const TensorPart& part, bool is_key,
            std::vector<FoldedRow>& rows) const {
     const int64_t dim = layer_.k_head_dim;
-    // Norms of heads may be one tensor of several rows, or a tensor for each head.
+    // The norms of heads are one tensor with several rows, or one tensor per head.
     const bool by_head = tensor.head >= 0 || config_.block.qk_norm == QkNorm::own_heads;
     const int64_t count = by_head ? tensor.shape.elements() : part.rows;
     const int64_t before = tensor.head >= 0 ? tensor.head * dim : 0;
@@ -91,7 +91,7 @@ class LayerFold {
   const ModelConfig& config_;
   const LayerDescription& layer_;
   bool shared_;
-  int64_t group_;  // query heads of a KV head
+  int64_t group_;  // query heads per KV head
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
-// The places of the factors of K and Q in a checkpoint: rows of projections and their biases, or
-// weights of the norms of Q and K. Which models can take them at all.
+// Finds where a checkpoint takes the factors of K and Q: rows of projections and biases, or weights
+// of the norms of Q and K. Also decides which models can take them.
 #pragma once
 
 #include <cstdint>
@@ -14,28 +14,28 @@ namespace fp8kv {
 // One row of a tensor: a row of a matrix, an element of a bias, or a weight of a norm.
 struct FoldedRow {
   int64_t row = 0;
-  int64_t unit = 0;     // the heads that share exponents: a KV head, or all of the layer
-  int64_t channel = 0;  // of the head
+  int64_t unit = 0;     // heads that share exponents: a KV head, or the whole layer
+  int64_t channel = 0;  // within the head
   int sign = 1;         // 1: K's factor; -1: its inverse
 };
 
-// A tensor with such rows.
+// A tensor with rows that take factors.
 struct FoldedTensor {
   std::string name;
-  bool is_matrix = false;  // else each row is one element
-  bool turned = false;     // its rows are columns of what the file has
-  bool plus_one = false;   // the file has the weight less 1
+  bool is_matrix = false;  // otherwise each row is one element
+  bool turned = false;     // stored transposed: its rows are columns in the file
+  bool plus_one = false;   // the file stores the weight minus 1
   std::vector<FoldedRow> rows;
 };
 
-// Units of a layer with a cache: its KV heads, or 1 where all heads share the weights of a norm.
+// The units of a layer with a cache: its KV heads, or 1 if all heads share the norm's weights.
 int64_t fold_units(const ModelConfig& config, int64_t layer);
 
 // All tensors of a layer with a cache that take factors. REQUIRES check_foldable.
 std::vector<FoldedTensor> folded_tensors(const Checkpoint& checkpoint, const ModelConfig& config,
                                          int64_t layer);
 
-// Throws for a model that factors of K and Q would change, with the reason and the way out.
+// Throws if factors of K and Q would change the model, with the reason and the way out.
 void check_foldable(const Checkpoint& checkpoint, const ModelConfig& config);
 
 }  // namespace fp8kv

@@ -9,7 +9,7 @@
 namespace fp8kv {
 namespace {
 
-// One channel in so many makes whole rows of M worth adding up.
+// With more than one changed channel in so many, adding whole rows of M is faster.
 constexpr size_t kSparse = 8;
 
 }  // namespace
@@ -33,7 +33,7 @@ KeyError::KeyError(const HeadSample& sample, const ChannelGroups& groups, KvForm
   set(Exponents(groups.size()));
 }
 
-// Encodes `parts` of scaled_; bytes_ then has them.
+// Encodes `parts` of the row into bytes_, with the current factors.
 void KeyError::encode(size_t row, std::span<const size_t> parts) {
   const float* keys = sample_.keys.data() + row * dim_;
   for (size_t i = 0; i < dim_; ++i) scaled_[i] = keys[i] * factors_[i];
@@ -56,7 +56,7 @@ void KeyError::set_factors(size_t group, int exponent) {
   }
 }
 
-// Everything anew, so that roundings of many small changes do not add up.
+// Recomputes everything, so that rounding errors of many small changes do not add up.
 void KeyError::refresh() {
   std::vector<size_t> parts(static_cast<size_t>(row_.parts()));
   for (size_t i = 0; i < parts.size(); ++i) parts[i] = i;
@@ -99,7 +99,7 @@ double KeyError::squared(std::span<const double> sums) const {
   return all;
 }
 
-// The share of the mean error in the sum of a window.
+// The part of a window's sum that belongs to the mean error.
 double KeyError::centre(size_t window, std::span<const double> sums) const {
   const size_t rows = rows_of(window);
   return rows == 0 ? 0 : squared(sums) / static_cast<double>(rows);
@@ -132,7 +132,7 @@ void KeyError::find_touched(size_t group) {
   }
 }
 
-// changes_ = what factors_ do to the errors of a row, in the parts that are touched.
+// Sets changes_ to the effect of the new factors_ on the errors of a row, in the touched parts.
 void KeyError::changes_of(size_t row) {
   const float stored = kv_spec(row_.format).stored_scale ? stored_ : 1.0f;
   encode(row, parts_);
@@ -146,8 +146,8 @@ void KeyError::changes_of(size_t row) {
   }
 }
 
-// changes_ add this to the row's e' M e: d' (2 M e + M d). Where a scale of the row changes, most
-// channels do, and whole rows of M are added up.
+// The change of the row's e' M e through changes_: d' (2 M e + M d). If a scale of the row changes,
+// most channels do, and whole rows of M are added up.
 double KeyError::gain_of(size_t row) {
   const float* to = weighed(row);
   double gain = 0;

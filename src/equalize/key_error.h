@@ -1,4 +1,4 @@
-// The error that a cache of K makes in attention scores, for any exponents of the channels.
+// The error of a K cache in attention scores, for any exponents of the channels.
 #pragma once
 
 #include <cstdint>
@@ -12,29 +12,30 @@
 
 namespace fp8kv {
 
-// Sum over the rows of a head of (e - mean e)' M (e - mean e): e is the error that the cache makes
-// in K, scaled back, the mean is that of the row's window, and M is the moment of Q. A constant
-// added to all scores of a query changes no weight of attention, so the mean is taken off.
+// The sum over a head's rows of (e - mean e)' M (e - mean e). e is the cache's error in K, scaled
+// back. The mean is over the row's window, and M is the moment of Q. A constant added to all scores
+// of a query changes no attention weight, so the mean is subtracted.
 class KeyError {
  public:
-  // `sample` and `groups` outlive this. `stored`: the stored scale, for formats that have one.
+  // `sample` and `groups` must outlive this object. `stored`: the stored scale, for formats that
+  // have one.
   KeyError(const HeadSample& sample, const ChannelGroups& groups, KvFormat format, float stored);
 
   // Sets all exponents.
   void set(const Exponents& exponents);
   double value() const { return value_; }
-  // The value by window, whose sum is value().
+  // The value of each window; they sum to value().
   std::vector<double> by_window() const;
 
-  // The value that `exponent` of one group would give.
+  // The value if one group had `exponent`.
   double value_with(size_t group, int exponent);
-  // Sets it.
+  // Sets the exponent of one group.
   void change(size_t group, int exponent);
 
  private:
   struct Change {
     size_t channel;
-    float error;  // new less old
+    float error;  // new minus old
   };
   void find_touched(size_t group);
   void set_factors(size_t group, int exponent);
@@ -58,12 +59,12 @@ class KeyError {
   std::vector<float> inverse_;   // [dim]: 1 / factors_
   std::vector<float> product_;   // [dim]
   std::vector<float> scaled_;    // [dim]: the row that is being encoded
-  std::vector<uint8_t> bytes_;   // of one row
+  std::vector<uint8_t> bytes_;   // one row
   std::vector<float> errors_;    // [rows, dim]
   std::vector<float> weighed_;   // [rows, dim]: M times the error
-  std::vector<double> sums_;     // [windows, dim] of errors
-  std::vector<size_t> parts_;    // that a group touches
-  std::vector<size_t> touched_;  // channels of these
+  std::vector<double> sums_;     // [windows, dim]: sums of errors
+  std::vector<size_t> parts_;    // parts of a row that a group touches
+  std::vector<size_t> touched_;  // channels of these parts
   std::vector<Change> changes_;
   double value_ = 0;
 };

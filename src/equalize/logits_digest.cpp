@@ -15,7 +15,7 @@
 namespace fp8kv {
 namespace {
 
-// Rows of logits in hand at once.
+// Rows of logits computed at a time.
 constexpr int64_t kLogitRows = 128;
 
 void add_logits(SideBySide& rows, const HeadWeights& head, const WindowBatch& batch,

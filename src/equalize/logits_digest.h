@@ -1,5 +1,5 @@
-// The logits of a model in 16 or 32 bit as one digest: two models are bit-equal on a text where
-// their digests are.
+// Digests the logits of a model in 16 or 32 bit. Two models are bit-equal on a text if their
+// digests are equal.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace fp8kv {
 
-// SHA-256 over the logits of all tokens of the windows, with a cache in the model's own dtype.
+// SHA-256 over the logits of all tokens in the windows, with a cache in the model's own dtype.
 // Reads each weight once.
 std::string logits_digest(const Checkpoint& checkpoint, const ModelConfig& config, Backend& backend,
                           const std::vector<std::vector<int32_t>>& windows, int threads, Log& log);

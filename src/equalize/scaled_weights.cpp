@@ -46,7 +46,7 @@ NormalRange normal_range(DType dtype) {
   return {0x1p-126, 0x1.FFFFFEp127};
 }
 
-// The stored value of a weight w, if the model computes with 1 + w.
+// The new stored value of a weight w, for models that compute with 1 + w.
 float scaled_plus_one(DType dtype, float weight, int exponent) {
   return rounded(dtype, static_cast<float>(std::ldexp(1.0 + double{weight}, exponent) - 1.0));
 }
@@ -56,7 +56,7 @@ bool is_exact_plus_one(DType dtype, float weight, int exponent) {
   return 1.0f + made == std::ldexp(1.0f + weight, exponent);
 }
 
-// The elements of one row of a tensor.
+// The positions of the elements in one row of a tensor.
 class RowPlaces {
  public:
   RowPlaces(const TensorEntry& entry, const FoldedTensor& tensor) {
@@ -88,7 +88,7 @@ std::vector<size_t> group_of_channel(const ChannelGroups& groups) {
   return of;
 }
 
-// Takes exponents out of `allowed` that are not exact for one row.
+// Removes exponents from `allowed` that are not exact for one row.
 class RowCheck {
  public:
   RowCheck(DType dtype, bool plus_one) : dtype_(dtype), plus_one_(plus_one) {}

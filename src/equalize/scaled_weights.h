@@ -1,4 +1,4 @@
-// Weights times powers of two: whether that is exact, and the bytes.
+// Multiplies weights by powers of two: checks that this is exact, and makes the bytes.
 #pragma once
 
 #include <cstddef>
@@ -14,17 +14,17 @@
 
 namespace fp8kv {
 
-// By unit, the exponents of each group.
+// Indexed by unit, then by group.
 using LayerExponents = std::vector<Exponents>;
 using AllowedExponents = std::vector<std::vector<ExponentSet>>;
 
-// The exponents that leave every weight of these tensors exact: none overflows, none becomes
-// subnormal, and where 1 is added to a weight the sum, in f32, is scaled without rounding.
+// The exponents that keep every weight of these tensors exact. No weight overflows or becomes
+// subnormal. If the model adds 1 to a weight, the F32 sum is scaled without rounding.
 AllowedExponents exact_exponents(const Checkpoint& checkpoint,
                                  std::span<const FoldedTensor> tensors, int64_t units,
                                  const ChannelGroups& groups);
 
-// The tensor's bytes with the factors in its rows. REQUIRES exponents that exact_exponents has.
+// The tensor's bytes with the factors in its rows. REQUIRES exponents from exact_exponents.
 std::string scaled_tensor(const Checkpoint& checkpoint, const FoldedTensor& tensor,
                           const LayerExponents& exponents, const ChannelGroups& groups);
 

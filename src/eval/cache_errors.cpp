@@ -12,7 +12,7 @@
 namespace fp8kv {
 namespace {
 
-// What a cache of one type does to a value.
+// A value after it went through a cache of one type.
 struct Stored {
   float value;  // as read back
   bool subnormal;
@@ -23,8 +23,8 @@ struct Stored {
 template <Fp8Format F>
 struct Fp8Cache {
   static constexpr Fp8Spec kSpec = fp8_spec(F);
-  // Codes of one exponent are equally far apart, twice as far as those of the exponent below. Half
-  // a step above the largest is a tie, which goes to the even code.
+  // The distance between codes doubles with each exponent. The midpoint half a step above the
+  // largest code is a tie, which goes to the even code.
   static constexpr int kLargestExponent = kSpec.max_code >> kSpec.mantissa_bits;
   static constexpr float kHalfStep =
       kSpec.min_subnormal * static_cast<float>(uint32_t{1} << (kLargestExponent - 1)) / 2;
@@ -60,7 +60,7 @@ struct FloatCache {
   }
 };
 
-// Calls work with the cache of a type.
+// Calls `work` with a cache of this dtype and scale.
 template <typename Work>
 auto with_cache(DType dtype, float scale, const Work& work) {
   if (const auto format = fp8_format(dtype)) {
@@ -119,7 +119,7 @@ void add_element_errors(DType dtype, float scale, std::span<const float> x, Erro
   sums.values += x.size();
 }
 
-// x as a row of a format that makes scales gives it back.
+// Encodes x as a row of a format that makes its own scales, and decodes it again.
 std::vector<float> read_back(const KvRow& row, float scale, std::span<const float> x) {
   std::vector<float> values(x.begin(), x.end());
   const bool rotated = kv_spec(row.format).rotated;

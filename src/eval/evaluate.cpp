@@ -14,25 +14,24 @@
 namespace fp8kv {
 namespace {
 
-// Logits in hand at once: those of the baseline, of one other stream, on the host and the backend,
-// and the baseline's weights.
+// The memory for logits: those of the baseline and of one other stream, on the host and on the
+// backend, and the baseline's weights.
 constexpr int64_t kLogitBytes = int64_t{256} << 20;
 constexpr int64_t kBytesPerLogit = 3 * sizeof(float) + sizeof(double);
-// Rows of logits in hand at most: more make the matrix product no faster.
+// The most rows of logits at a time: more do not speed up the matrix product.
 constexpr int64_t kMostLogitRows = 1024;
 
-// A row whose logits are wanted.
+// A row whose logits are needed.
 struct Prediction {
   int64_t row = 0;     // within the batch
   int32_t target = 0;  // the id that comes next
-  size_t index = 0;    // of the entry in the log
+  size_t index = 0;    // its entry in the log
 };
 
-// The other model's predictions: its last residual stream, and what makes logits of it.
+// The predictions of another model: its last residual stream, and its head.
 class ReferencePass {
  public:
-  // `windows`, `n_windows`: as the models that are compared with it have them, for the same
-  // batches.
+  // Takes the same `windows` and `n_windows` as the compared models, and so has the same batches.
   ReferencePass(const EvalReference& reference, Backend& backend,
                 const std::vector<std::vector<int32_t>>& windows, size_t n_windows,
                 const EvalOptions& options)
@@ -126,7 +125,7 @@ class Evaluator {
     return lane == 0 ? report_.baseline : report_.candidates[lane - 1];
   }
 
-  // A batch begins at half of the windows.
+  // Finds the batch at which the second half of the windows begins.
   void find_half() {
     for (const WindowBatch& batch : caches_->plan().batches) {
       if (batch.first + batch.count > n_windows_ / 2) return;
@@ -160,8 +159,8 @@ class Evaluator {
     }
   }
 
-  // Every position of the text but the last of a window predicts the next; of a greedy probe, those
-  // that decided something.
+  // Lists the predictions. In the text, every position of a window except the last predicts the
+  // next token. In a greedy probe, only the positions of the baseline's choices do.
   void list_predictions() {
     predictions_.resize(caches_->plan().batches.size());
     for (size_t b = 0; b < predictions_.size(); ++b) {
@@ -187,8 +186,8 @@ class Evaluator {
     if (reference_) of_reference_.resize(n_predictions_);
   }
 
-  // Whatever the number of rows in hand, a row has the logits of a prompt's: no figure may depend
-  // on how predictions are divided.
+  // Computes all rows in the mode of a prompt step, however many there are. So no figure depends on
+  // how predictions are divided.
   void head() {
     backend_.compute_as(kPromptStep);
     const HeadWeights weights = loader_.head();
@@ -214,10 +213,10 @@ class Evaluator {
     }
   }
 
-  // Steps of the progress that a batch's logits take: about half of what its layers take.
+  // The progress steps of a batch's logits: about half of what its layers take.
   int64_t head_steps() const { return (config_.n_layers() + 1) / 2; }
 
-  // Predictions of one batch whose logits are in hand together.
+  // The predictions of one batch whose logits are computed together.
   struct Chunk {
     std::span<const Prediction> part;
     TensorView ids;     // [part.size()]
@@ -234,7 +233,7 @@ class Evaluator {
     return {part, ids, {logits.view().data, DType::f32, Shape{n, config_.vocab_size}}};
   }
 
-  // The baseline first, then one stream after another: what is in hand does not grow with them.
+  // Compares the baseline with one stream after another, so memory does not grow with the streams.
   void compare_rows(const HeadWeights& weights, const HeadWeights* other, const WindowBatch& batch,
                     const Chunk& chunk) {
     const auto stream_logits = [&](size_t s) {
@@ -318,23 +317,23 @@ class Evaluator {
   Backend& backend_;
   const ModelConfig& config_;
   EvalReport& report_;
-  size_t n_windows_;                           // of the text; those of greedy probes follow
-  std::vector<std::vector<int32_t>> windows_;  // all
+  size_t n_windows_;                           // windows of the text; those of greedy probes follow
+  std::vector<std::vector<int32_t>> windows_;  // of the text and of probes
   const Checkpoint& checkpoint_;
   WeightLoader loader_;
   std::vector<GreedyProbe> probes_;
   std::optional<SideBySide> caches_;
   std::optional<ReferencePass> reference_;
   std::optional<Progress> progress_;
-  size_t half_ = 0;  // batches of the first half of the windows
+  size_t half_ = 0;  // batches in the first half of the windows
 
   std::vector<std::vector<Prediction>> predictions_;  // [batches]
   size_t n_predictions_ = 0;
   std::vector<int64_t> depths_;  // of the predictions in the text, which come first
   std::vector<TokenLog> logs_;   // [streams]
   TokenLog of_reference_;
-  std::vector<float> baseline_logits_, logits_;  // of a chunk, on the host
-  std::vector<RowDistribution> baselines_;       // [rows of a chunk]
+  std::vector<float> baseline_logits_, logits_;  // of one chunk, on the host
+  std::vector<RowDistribution> baselines_;       // [rows in a chunk]
   std::vector<RowDistribution> others_;          // [threads]
 };
 

@@ -1,5 +1,5 @@
-// Runs a text through a model once, with a baseline cache and any number of others side by side,
-// and measures what the others change.
+// Runs a text through a model once, with a baseline cache and any number of others side by side.
+// Measures what the others change.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace fp8kv {
 
-// Another model that reads the same ids: figures are then against its predictions.
+// Another model that reads the same token ids. Figures are then against its predictions.
 struct EvalReference {
   const Checkpoint& checkpoint;
   const ModelConfig& config;
@@ -22,34 +22,34 @@ struct EvalReference {
 struct EvalOptions {
   DType baseline = DType::f16;  // f32, f16 or bf16
   const EvalReference* against = nullptr;
-  int64_t greedy_tokens = 64;  // of the greedy text that is compared; 0: none
-  // Errors of layers, and magnitudes, are measured; else only what predictions lose.
+  int64_t greedy_tokens = 64;  // length of the compared greedy text; 0: none
+  // Measure the errors of layers and the magnitudes too, not only the loss of predictions.
   bool layer_errors = true;
-  int64_t attention_rows = 16384;    // whose attention output is measured, or a batch more
-  int threads = 0;                   // for what is measured on the host; 0: one per core
+  int64_t attention_rows = 16384;  // rows whose attention output is measured; may exceed by a batch
+  int threads = 0;                 // for measurements on the host; 0: one per core
   std::string doing = "evaluating";  // for the progress
 };
 
-// The cache that a candidate stands for, layer by layer.
+// The cache of a candidate: its type, and the layers that it leaves in the model's dtype.
 ModelCache cache_of(const CandidateReport& candidate, const ModelConfig& config);
 
-// Fills in everything of `report` that takes running the model: magnitudes, the baseline, and the
-// candidates, which come with name, dtype and scales. Its config says how the model is run.
+// Runs the model and fills in the rest of `report`: magnitudes, the baseline, and the candidates,
+// which already have name, dtype and scales. report.config says how the model runs.
 //
-// Measures all candidates while reading the weights once, one layer over all windows before the
-// next. Greedy texts come before that: they load the whole model, and read it at each step.
+// Measures all candidates while it reads the weights once: each layer runs over all windows before
+// the next one. Greedy texts come first: they load the whole model and read it at each step.
+//
 // Candidates share a residual stream ([tokens, dim]) until their caches first give back different
-// values. So a cache that loses nothing adds no work, and neither does FNUZ beside FN, where every
-// scale is twice as large. Memory: the streams, one layer's weights and one batch's caches, and
-// 256 MiB of logits (or one row of two streams) at a time. Results are the same for any number of
-// threads.
+// values. So a lossless cache adds no work, and FNUZ beside FN adds none if every scale is twice as
+// large. Memory: the streams, one layer's weights, one batch's caches, and 256 MiB of logits (or
+// one row of two streams) at a time. Results are the same for any number of threads.
 //
-// With `against` the baseline is that model with its baseline cache, in figures and greedy texts;
-// errors of layers stay those against the first candidate's Q, K and V, which REQUIRES that one to
-// be of f32, f16 or bf16. It takes another residual stream, and two heads at the end. Throws where
-// the two have vocabularies of different sizes.
+// With `against`, figures and greedy texts compare with that model and its baseline cache. Layer
+// errors still compare with the first candidate's Q, K and V, which REQUIRES that candidate to be
+// f32, f16 or bf16. `against` takes one more residual stream, and a second head. Throws if the
+// vocabularies differ in size.
 //
-// REQUIRES a window of two tokens or more, and scales of FP8 candidates in their format.
+// REQUIRES a window of two tokens or more, and FP8 candidates with scales in their own format.
 void evaluate(const Checkpoint& checkpoint, Backend& backend,
               const std::vector<std::vector<int32_t>>& windows, const EvalOptions& options,
               EvalReport& report, Log& log);

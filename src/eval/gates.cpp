@@ -13,7 +13,7 @@ namespace fp8kv {
 namespace {
 
 struct Operator {
-  const char* text;  // longer ones first
+  const char* text;  // longer operators first
   Comparison comparison;
 };
 constexpr Operator kOperators[] = {{"<=", Comparison::less_equal},
@@ -68,7 +68,7 @@ double bound_in(std::string_view written, const std::string& text) {
   return percent ? value / 100 : value;
 }
 
-// Six digits, or all of them where six would read as the very bound.
+// Six digits, or all digits if six would round the value to the bound.
 std::string text_beside(double value, double bound) {
   char buffer[64];
   std::snprintf(buffer, sizeof buffer, "%.6g", value);
@@ -127,7 +127,7 @@ GateResult check_gate(const CandidateReport& candidate, const Gate& gate) {
     if (worse && !(worst && std::isnan(worst->value))) worst = each;
   }
   if (!worst) {
-    result.failed = true;  // what was not measured cannot pass
+    result.failed = true;  // a value that was not measured cannot pass
     return result;
   }
   result.failed = holds(worst->value, gate.comparison, gate.bound);

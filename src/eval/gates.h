@@ -1,4 +1,4 @@
-// Conditions under which an evaluation fails: "kld > 0.05", "saturated > 0".
+// Gates: the conditions under which an evaluation fails, such as "kld > 0.05" or "saturated > 0".
 #pragma once
 
 #include <string>
@@ -11,8 +11,8 @@ namespace fp8kv {
 
 enum class Comparison { less, less_equal, greater, greater_equal };
 
-// A candidate fails when `value <comparison> bound` holds for any of its values, when a value is
-// NaN, and when it has no value because it was not measured.
+// A candidate fails if `value <comparison> bound` holds for any of its values, if a value is NaN,
+// or if nothing was measured.
 struct Gate {
   std::string text;  // as given
   const Metric* metric;
@@ -20,23 +20,24 @@ struct Gate {
   double bound;
 };
 
-// METRIC OP NUMBER[%], blanks free; OP is <, <=, > or >=. Throws a usage Error that says what was
-// expected, for an unknown metric with the list of them.
+// Parses METRIC OP NUMBER[%], with optional blanks; OP is <, <=, > or >=. Throws a usage Error that
+// says what was expected. For an unknown metric it lists all of them.
 Gate parse_gate(const std::string& text);
 
-// The set "default", which tells caches that work from broken ones, for any model and any text: so
-// its limits are laxer than what FP8 costs a large model. What was measured is in docs/accuracy.md.
+// The set "default" tells working caches from broken ones, for any model and any text. So its
+// limits are looser than the cost of FP8 in a large model. docs/accuracy.md has the measurements.
 inline constexpr const char* kDefaultGates = "default";
 struct DefaultGate {
   std::string text;
-  std::string why;  // the limit is where it is
+  std::string why;  // the reason for this limit
 };
 const std::vector<DefaultGate>& default_gates();
 
-// One gate, or those of the set "default".
+// Parses one gate, or expands the set "default".
 std::vector<Gate> parse_gates(const std::string& text);
 
-// True for one gate or more that all ask for perplexity. A broken cache can have a lower one.
+// Whether all gates ask for perplexity alone (and there is one). A broken cache can lower
+// perplexity.
 bool see_perplexity_alone(const std::vector<Gate>& gates);
 
 struct GateResult {
@@ -44,12 +45,12 @@ struct GateResult {
   std::string gate;
   std::string metric;
   bool failed = false;
-  // The value that decided, the farthest on the wrong side: "kld is 0.0123 in layer 3 K".
+  // The deciding value, the one farthest on the wrong side: "kld is 0.0123 in layer 3 K".
   std::string finding;
 };
 
 GateResult check_gate(const CandidateReport& candidate, const Gate& gate);
-// Every candidate against every gate, candidate by candidate.
+// Checks every candidate against every gate, candidate by candidate.
 std::vector<GateResult> check_gates(const EvalReport& report, const std::vector<Gate>& gates);
 
 }  // namespace fp8kv

@@ -12,7 +12,7 @@ constexpr size_t kProbes = 8;
 constexpr size_t kPromptTokens = 32;
 constexpr size_t kFewestPromptTokens = 4;
 
-// The beginnings of windows spread evenly over the data.
+// The beginnings of windows, spread evenly over the data.
 std::vector<std::vector<int32_t>> choose_prompts(const std::vector<std::vector<int32_t>>& windows) {
   std::vector<const std::vector<int32_t>*> usable;
   for (const auto& window : windows) {
@@ -51,7 +51,7 @@ std::vector<GreedyProbe> make_greedy_probes(const Checkpoint& checkpoint, const 
               ++probes[prompt].decisions;
             },
             [&](size_t prompt, FinishReason reason) {
-              // Nothing is decided after the last token, except where it was followed by a stop.
+              // The last token leads to no further choice, unless a stop followed it.
               GreedyProbe& probe = probes[prompt];
               reason == FinishReason::stop ? void(++probe.decisions) : probe.ids.pop_back();
             }});

@@ -1,4 +1,4 @@
-// Greedy text of the baseline, as windows to hold other caches against.
+// The baseline's greedy text, as windows that other caches are compared on.
 #pragma once
 
 #include <cstdint>
@@ -10,17 +10,17 @@
 
 namespace fp8kv {
 
-// A prompt and the baseline's greedy continuation. When another cache is run over these ids and its
-// likeliest token is the baseline's at the first n decisions, then its own greedy text would begin
-// with the same n tokens.
+// A prompt and the baseline's greedy continuation. Suppose another cache runs over these ids and
+// chooses the baseline's token at the first n decisions. Then its own greedy text would begin with
+// the same n tokens.
 struct GreedyProbe {
   std::vector<int32_t> ids;
   int64_t first_decision = 0;  // position whose logits choose the first new token
-  int64_t decisions = 0;       // the choice to stop included
+  int64_t decisions = 0;       // includes the choice to stop
 };
 
-// Continues the beginnings of up to 8 of the windows by at most `new_tokens` tokens with a cache of
-// `dtype`. Windows too short to begin anything with are passed over.
+// Continues the beginnings of up to 8 windows by at most `new_tokens` tokens, with a cache of
+// `dtype`. Skips windows that are too short for a prompt.
 std::vector<GreedyProbe> make_greedy_probes(const Checkpoint& checkpoint, const ModelConfig& config,
                                             Backend& backend, DType dtype,
                                             const std::vector<std::vector<int32_t>>& windows,

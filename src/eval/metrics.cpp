@@ -32,7 +32,7 @@ Values share_of(const CandidateReport& candidate) {
   });
 }
 
-// The part of ppl_delta that two standard errors leave.
+// The part of ppl_delta that exceeds two standard errors.
 Values sure_rise(const CandidateReport& candidate) {
   return {{"", candidate.total.ppl_delta - 2 * candidate.total.ppl_delta_error}};
 }

@@ -1,5 +1,5 @@
-// What a candidate's caches can be judged by: the table that --fail-if, its help and its page in
-// docs are made of. Judges nothing itself.
+// The metrics of a candidate's caches: the table behind --fail-if, its help and its page in docs.
+// Judges nothing itself.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace fp8kv {
 
-// One value that a metric has in a candidate, and where: "layer 3 K", or "" for the whole.
+// One value of a metric in a candidate, and its place: "layer 3 K", or "" for the whole.
 struct MetricValue {
   std::string where;
   double value;

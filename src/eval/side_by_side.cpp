@@ -13,7 +13,7 @@
 namespace fp8kv {
 namespace {
 
-// Rows whose sums are added up in one go. A constant, so that results do not depend on threads.
+// Rows that are summed in one job. A constant, so that results do not depend on threads.
 constexpr int64_t kSumRows = 128;
 
 bool is_in(const std::vector<size_t>& lanes, size_t lane) {
@@ -107,7 +107,7 @@ std::vector<LaneErrors> SideBySide::end_layer() {
 void SideBySide::run(const LayerWeights& weights, const WindowBatch& batch) {
   rows_.begin(windows_, batch);
   input_ = embedding_.value().layer_input(rows_.step, layer_);
-  // Streams that fork off on the way have had their turn.
+  // Skips streams that fork off during the loop: fork() has already advanced them.
   const size_t n_streams = streams_.size();
   for (size_t stream = 0; stream < n_streams; ++stream) advance(stream, weights, batch);
 }
@@ -124,7 +124,7 @@ void SideBySide::advance(size_t stream, const LayerWeights& weights, const Windo
   const size_t lead = streams_[stream].lanes[0];
   const TensorView x = rows_of(streams_[stream], batch);
   MixedRows mixed;
-  // A window is one step, from its first row to its last: no state is needed after it.
+  // A window is one step, from its first row to its last, so no state has to survive it.
   if (config_.keeps_state(layer_)) mixed.read = forward_.recur(weights, x, rows_.step.batch(), {});
   if (!config_.attends(layer_)) return forward_.finish(weights, mixed, x, input_);
   const TensorView attended = attention_buffer(attended_, batch);
@@ -133,7 +133,7 @@ void SideBySide::advance(size_t stream, const LayerWeights& weights, const Windo
                                                   measured ? magnitudes_ : std::nullopt);
   forward_.attend(layer_, inputs, rows_.step.batch(), cache, attended);
   mixed.attended = attended;
-  // Lanes of a stream have read back the same from a cache that is another layer's.
+  // All lanes of a stream read back the same values from the cache of an earlier layer.
   const bool compared = measured || streams_[stream].lanes.size() > 1;
   if (compared && config_.writes_cache(layer_)) {
     compare(stream, {inputs, mixed.read}, weights, batch);
@@ -141,8 +141,8 @@ void SideBySide::advance(size_t stream, const LayerWeights& weights, const Windo
   forward_.finish(weights, mixed, x, input_);
 }
 
-// Measures lanes on the stream's Q, K and V, and gives those of its lanes that read back something
-// else a stream of their own, which is taken through the layer at once.
+// Measures lanes on the stream's Q, K and V. Lanes that read back other values move to a stream of
+// their own, which runs through this layer at once.
 void SideBySide::compare(size_t stream, const Lead& lead, const LayerWeights& weights,
                          const WindowBatch& batch) {
   const AttentionInputs& inputs = lead.inputs;
@@ -154,7 +154,7 @@ void SideBySide::compare(size_t stream, const Lead& lead, const LayerWeights& we
   const std::vector<size_t> members = streams_[stream].lanes;
   const std::vector<size_t> asked = with_attention ? counting<size_t>(lanes_.size()) : members;
   for (const std::vector<size_t>& group : alike(asked)) {
-    // What layers read later has to be in the caches of all that may go apart until then.
+    // Later layers read this cache, so every lane that may fork until then needs its content.
     if (config_.lends_cache(layer_)) {
       for (const size_t lane : group) {
         if (lane == group[0] || !is_in(members, lane)) continue;
@@ -176,7 +176,7 @@ void SideBySide::compare(size_t stream, const Lead& lead, const LayerWeights& we
   }
 }
 
-// A new stream for `leaving`, with all that the old one has come to.
+// Makes a new stream for `leaving`, as a copy of the old one.
 void SideBySide::fork(size_t from, const std::vector<size_t>& leaving) {
   Stream& old = streams_[from];
   Stream& made = streams_.emplace_back();
@@ -189,7 +189,7 @@ void SideBySide::fork(size_t from, const std::vector<size_t>& leaving) {
   }
 }
 
-// `lanes` in groups that read back the same from the batch's K and V.
+// Groups `lanes` by equal values read back from the batch's K and V.
 std::vector<std::vector<size_t>> SideBySide::alike(const std::vector<size_t>& lanes) {
   std::vector<std::vector<size_t>> groups;
   for (const size_t lane : lanes) {
@@ -321,7 +321,7 @@ float SideBySide::scale_of(size_t lane, const Part& part) const {
   return scales[scales.size() == 1 ? 0 : static_cast<size_t>(part.head)];
 }
 
-// Activations of the backend as floats of the host.
+// Downloads activations from the backend as floats.
 void SideBySide::fetch(const TensorView& from, std::vector<float>& to) {
   const auto n = static_cast<size_t>(from.shape.elements());
   to.resize(n);

@@ -1,4 +1,4 @@
-// Several KV caches behind one forward pass: the layers of an evaluation.
+// Runs several KV caches behind one forward pass: the layers of an evaluation.
 #pragma once
 
 #include <cstdint>
@@ -20,31 +20,31 @@
 
 namespace fp8kv {
 
-// A cache that takes part.
+// One of the caches.
 struct Lane {
   ModelCache dtype;
   const KvScales* scales = nullptr;  // null: 1 everywhere
 };
 
-// What one layer does to the values of one lane, over all measured rows.
+// The errors of one lane in one layer, summed over all measured rows.
 struct LaneErrors {
-  std::vector<ErrorSums> k, v;  // [n_kv_heads]; none where the layer writes no cache
+  std::vector<ErrorSums> k, v;  // [n_kv_heads]; empty if the layer writes no cache
   double attention_squared_error = 0;
   double attention_squared = 0;
 };
 
-// A residual stream, shared by the lanes that have read back the same values so far.
+// A residual stream, shared by lanes that have read back the same values so far.
 struct Stream {
   Tensor hidden;              // [all rows, dim]
-  std::vector<size_t> lanes;  // rising
+  std::vector<size_t> lanes;  // ascending
 };
 
 class SideBySide {
  public:
-  // Lane 0 is the baseline: all lanes are measured on its Q, K and V, in the first `n_measured`
-  // windows. A batch begins at half of these. Errors of the attention output cost one more
-  // attention for every lane, so they are measured on some batches only, spread evenly: as many as
-  // have `attention_rows` rows together.
+  // Lane 0 is the baseline. All lanes are measured on its Q, K and V, in the first `n_measured`
+  // windows. A batch begins at half of these. Measuring the attention output costs one more
+  // attention for each lane, so only some batches do it, spread evenly: enough for `attention_rows`
+  // rows.
   SideBySide(Backend& backend, const ModelConfig& config,
              const std::vector<std::vector<int32_t>>& windows, size_t n_measured,
              int64_t attention_rows, std::vector<Lane> lanes, int threads);
@@ -53,18 +53,18 @@ class SideBySide {
   const std::deque<Stream>& streams() const { return streams_; }
   Forward& forward() { return forward_; }
   ThreadPool& pool() { return pool_; }
-  // Rows whose attention output is measured.
+  // The number of rows whose attention output is measured.
   int64_t attention_rows() const;
 
-  // To be called first.
+  // Call it first.
   void embed(Embedding embedding);
-  // To be called before the batches of a layer, and after them.
+  // Call begin_layer before the batches of a layer, and end_layer after them.
   void begin_layer(int64_t index);
   std::vector<LaneErrors> end_layer();  // [lanes]
-  // Magnitudes of the measured rows of the layer, as RopeAppend counts them; nothing where it
+  // The magnitudes of the layer's measured rows, as RopeAppend counts them. Nothing if the layer
   // writes no cache.
   const std::optional<TensorView>& magnitudes() const { return magnitudes_; }
-  // Takes every stream's rows of `batch` through the layer.
+  // Runs the rows of `batch` in every stream through the layer.
   void run(const LayerWeights& weights, const WindowBatch& batch);
 
   // The rows of a stream that belong to a batch.   [batch.rows, dim]
@@ -74,17 +74,17 @@ class SideBySide {
   bool is_measured(const WindowBatch& batch) const { return batch.first < n_measured_; }
   bool is_attention_measured(const WindowBatch& batch) const;
   void advance(size_t stream, const LayerWeights& weights, const WindowBatch& batch);
-  // What a stream's first lane made of a batch on its way through the layer.
+  // The results of a stream's first lane for a batch in the current layer.
   struct Lead {
     AttentionInputs inputs;
-    std::optional<ConstTensorView> read;  // from the state, where the layer keeps one as well
+    std::optional<ConstTensorView> read;  // read from the state, if the layer has one as well
   };
   void compare(size_t stream, const Lead& lead, const LayerWeights& weights,
                const WindowBatch& batch);
   void fork(size_t from, const std::vector<size_t>& leaving);
   std::vector<std::vector<size_t>> alike(const std::vector<size_t>& lanes);
 
-  // Rows [begin, end) of one KV head's K or V of the batch that is on the host: a job.
+  // A job: rows [begin, end) of one KV head's K or V, for the batch that is on the host.
   struct Part {
     bool is_key;
     int64_t head;
@@ -113,22 +113,22 @@ class SideBySide {
   size_t n_measured_;
   std::vector<Lane> lanes_;
   WindowPlan plan_;
-  size_t attention_every_ = 1;  // of so many batches one is measured
+  size_t attention_every_ = 1;  // one in so many batches is measured
   ThreadPool pool_;
   Forward forward_;
-  WindowStep rows_;  // of the batch that is being run; every lane's cache has the same pages
+  WindowStep rows_;  // rows of the current batch; every lane's cache has the same pages
   std::optional<Embedding> embedding_;
   std::deque<Stream> streams_;
   std::vector<KvCache> caches_;       // [lanes]
-  Tensor attended_, attended_again_;  // [rows of a batch, n_heads, v_head_dim], of any layer
+  Tensor attended_, attended_again_;  // [rows of a batch, n_heads, v_head_dim], for any layer
   Tensor all_rows_;                   // [rows of a batch] i32: 0, 1, 2, ...
-  Tensor counters_;                   // of magnitudes, for the layer with most heads
+  Tensor counters_;                   // for magnitudes, sized for the layer with most heads
 
-  // Of the layer that is being run.
+  // State of the current layer.
   int64_t layer_ = 0;
   std::vector<LaneErrors> errors_;
   std::optional<TensorView> magnitudes_;
-  std::optional<ConstTensorView> input_;  // of the batch that is being run
+  std::optional<ConstTensorView> input_;  // for the current batch
   std::vector<float> k_, v_;              // [rows of the batch, n_kv_heads, head_dim], on the host
   std::vector<float> exact_, lossy_;      // attention outputs of the batch, on the host
   std::vector<uint16_t> half_;

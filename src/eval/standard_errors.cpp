@@ -6,14 +6,14 @@
 namespace fp8kv {
 
 std::vector<size_t> error_parts(std::span<const int64_t> depths) {
-  std::vector<size_t> begins;  // of windows
+  std::vector<size_t> begins;  // the first prediction of each window
   for (size_t i = 0; i < depths.size(); ++i) {
     if (i == 0 || depths[i] <= depths[i - 1]) begins.push_back(i);
   }
   const size_t windows = begins.size();
   begins.push_back(depths.size());
   std::vector<size_t> parts;
-  size_t first = 0;  // part of the window
+  size_t first = 0;  // part at which the window begins
   for (size_t window = 0; window < windows; ++window) {
     const size_t length = begins[window + 1] - begins[window];
     const size_t count = std::min(length, (kLeastParts + windows - 1) / windows);

@@ -13,9 +13,9 @@ namespace {
 constexpr int64_t kFirstBucket = 512;
 constexpr int64_t kBucketGrowth = 4;
 
-// A vocabulary has up to 2^18 ids and every prediction needs all of them, for every cache, so these
-// loops are written for compilers to turn into vector code: without calls, and with as many sums
-// side by side as registers hold. The order of additions is fixed, whatever the machine.
+// A vocabulary has up to 2^18 ids, and every prediction needs all of them for every cache. So these
+// loops are written for vectorising compilers: no calls, and as many parallel sums as registers
+// hold. The order of additions is the same on every machine.
 constexpr size_t kLanes = 8;
 
 template <typename Term>
@@ -31,7 +31,7 @@ double sum_in_lanes(size_t n, const Term& term) {
   return sum;
 }
 
-// NaN if the first is.
+// Returns NaN if the first value is NaN.
 float largest_of(std::span<const float> values) {
   float lanes[kLanes];
   std::fill(lanes, lanes + kLanes, values[0]);
@@ -47,18 +47,17 @@ float largest_of(std::span<const float> values) {
   return largest;
 }
 
-// What exp makes of it is the smallest of normal numbers, near enough: nothing beside the 1 that
-// every row has.
+// exp of this is about the smallest normal number: nothing beside the 1 that every row contains.
 constexpr double kLeastExponent = -708;
 
-// exp(x) for x from kLeastExponent to 0, to a relative error of 4e-16; NaN stays NaN.
-// With n the whole number nearest to x / ln 2 it is 2^n exp(x - n ln 2), the latter by the Taylor
-// series, whose first term left out is below (ln 2 / 2)^14 / 14! = 4e-18.
+// exp(x) for x from kLeastExponent to 0, with a relative error of 4e-16. NaN stays NaN. With n the
+// integer nearest to x / ln 2, the result is 2^n exp(x - n ln 2). The second factor is a Taylor
+// series; its first omitted term is below (ln 2 / 2)^14 / 14! = 4e-18.
 inline double exp_not_positive(double x) {
   constexpr double kLog2E = 0x1.71547652b82fep0;
-  constexpr double kLn2High = 0x1.62e42fefa38p-1;   // few enough bits for n times it to be exact
+  constexpr double kLn2High = 0x1.62e42fefa38p-1;   // few enough bits that n times it is exact
   constexpr double kLn2Low = 0x1.ef35793c7673p-45;  // ln 2 - kLn2High
-  constexpr double kToWhole = 0x1.8p52;             // adding it rounds to a whole number
+  constexpr double kToWhole = 0x1.8p52;             // adding it rounds to an integer
   const double shifted = x * kLog2E + kToWhole;
   const double n = shifted - kToWhole;
   const double r = (x - n * kLn2High) - n * kLn2Low;
@@ -76,12 +75,12 @@ inline double exp_not_positive(double x) {
   series = series * r + 0.5;
   series = series * r + 1.0;
   series = series * r + 1.0;
-  // The lowest bits of `shifted` are n, which goes to the exponent.
+  // The lowest bits of `shifted` hold n, which is added to the exponent.
   return std::bit_cast<double>(std::bit_cast<uint64_t>(series) +
                                (std::bit_cast<uint64_t>(shifted) << 52));
 }
 
-// The sums of a value by parts, for means over chosen predictions.
+// Sums of a value by parts, for means over chosen predictions.
 class ByParts {
  public:
   ByParts(const std::vector<size_t>& chosen, std::span<const int64_t> depths) : chosen_(chosen) {
@@ -154,7 +153,7 @@ double RowDistribution::divergence(const RowDistribution& other) const {
   const double sum = sum_in_lanes(logits_.size(), [&](size_t i) {
     return weights_[i] * (double{logits_[i]} - double{other.logits_[i]});
   });
-  // Never negative but for rounding. NaN stays.
+  // Only rounding can make it negative. NaN stays NaN.
   const double divergence = sum / sum_ - (log_sum_ - other.log_sum_);
   return divergence < 0 ? 0 : divergence;
 }

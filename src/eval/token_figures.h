@@ -1,4 +1,4 @@
-// Figures from logits: of one row, of the difference between two rows, and of many rows together.
+// Figures from logits: of one row, of the difference between two rows, and of many rows.
 #pragma once
 
 #include <cstdint>
@@ -9,10 +9,10 @@
 
 namespace fp8kv {
 
-// softmax of one row of logits, in double.
+// The softmax of one row of logits, in double.
 class RowDistribution {
  public:
-  // logits [vocab_size]; they have to outlive this.
+  // logits [vocab_size] must outlive this object.
   void set(std::span<const float> logits);
 
   int32_t best() const { return best_; }  // the first of the largest
@@ -28,7 +28,7 @@ class RowDistribution {
   int32_t best_ = 0;
 };
 
-// Results of predictions, one entry for each in the order of the text.
+// The results of predictions, one entry each, in text order.
 struct TokenLog {
   std::vector<double> nll;
   std::vector<double> kld;     // from the baseline
@@ -37,19 +37,18 @@ struct TokenLog {
   void resize(size_t n);
 };
 
-// The figures of the first depths.size() predictions in `log`, against the baseline's; prediction i
-// has depths[i] tokens before it. The first result is of all of them, the others of the ranges of
-// depth that have any: 0 to 512, then each range ends four times as deep as the one before.
-// REQUIRES at least one prediction.
+// The figures of the first depths.size() predictions in `log`, against the baseline's. Prediction i
+// has depths[i] tokens before it. `total` covers all of them. `buckets` are ranges of depth with
+// predictions: 0 to 512, then each range ends four times as deep. REQUIRES at least one prediction.
 struct FiguresByDepth {
   TokenFigures total;
-  std::vector<PartSums> parts;  // of all of them
+  std::vector<PartSums> parts;  // of all predictions
   std::vector<TokenFigures> buckets;
 };
 FiguresByDepth figures_by_depth(const TokenLog& log, const TokenLog& baseline,
                                 std::span<const int64_t> depths);
 
-// The value below which `share` of the values lie, linear between ranks as NumPy's default.
+// The value below which `share` of the values lie, interpolated between ranks like NumPy's default.
 double percentile(std::vector<double> values, double share);
 
 }  // namespace fp8kv

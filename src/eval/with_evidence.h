@@ -1,4 +1,4 @@
-// The scales of an evaluated cache as scales that stand for themselves: what certify() judges.
+// Turns the scales of an evaluated cache into scales with evidence, for certify() to judge.
 #pragma once
 
 #include "core/scales.h"
@@ -6,9 +6,9 @@
 
 namespace fp8kv {
 
-// The scales of a candidate (1 everywhere where it has none) in its own format, with how they were
-// made, and what Q, K and V reached in the evaluated text as their evidence. REQUIRES an evaluated
-// report and an FP8 candidate.
+// The scales of a candidate in its own format, or 1 everywhere if it has none, with their
+// provenance. The magnitudes of Q, K and V in the evaluated text become their evidence. REQUIRES an
+// evaluated report and an FP8 candidate.
 KvScales with_evidence(const EvalReport& report, const CandidateReport& candidate);
 
 }  // namespace fp8kv

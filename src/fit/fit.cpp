@@ -19,7 +19,7 @@ ModelCache cache_of(const FitFormat& format, const ModelConfig& config, std::vec
   return cache;
 }
 
-// Fills in the bytes that each layer saves in the format.
+// Fills in the bytes that the format saves in each layer.
 void add_saved(const ModelConfig& config, const FitOptions& options, const FitFormat& format,
                FormatCosts& costs) {
   const uint64_t all = options.bytes(cache_of(format, config, format.always_left));
@@ -31,7 +31,7 @@ void add_saved(const ModelConfig& config, const FitOptions& options, const FitFo
   }
 }
 
-// Measures points on held-out text.
+// Measures points on the held-out text.
 class Confirmation {
  public:
   Confirmation(const Checkpoint& checkpoint, const ModelConfig& config, Backend& backend,

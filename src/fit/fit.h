@@ -1,5 +1,5 @@
-// The smallest cache that keeps a bound of the loss, or the best cache that keeps a bound of bytes:
-// one format for the model, with the layers that cost most left in 16 bit.
+// Finds the smallest cache within a bound of the loss, or the best cache within a bound of bytes.
+// The result is one format for the model, with the costliest layers left in 16 bit.
 #pragma once
 
 #include <cstdint>
@@ -17,20 +17,20 @@
 namespace fp8kv {
 
 struct FitText {
-  WindowIds costs;    // the costs of layers are measured on these
-  WindowIds confirm;  // held out
+  WindowIds costs;    // for the costs of layers
+  WindowIds confirm;  // held out, for measuring the choices
 };
 
 struct FitOptions {
   bool mixes = true;  // the runtime can leave layers in 16 bit
-  // The bytes of a cache in the unit of the budget: of a token, or of a sequence.
+  // The size of a cache in the unit of the budget: bytes per token, or per sequence.
   std::function<uint64_t(const ModelCache&)> bytes;
   int threads = 0;
 };
 
-// Measures the costs of the layers, and then, on held-out text, choices that FitSearch asks for.
-// REQUIRES formats and budget in `report`; fills in the rest but for choosing_tokens. Every window
-// has two tokens or more.
+// Measures the costs of the layers, and then the choices that FitSearch asks for, on held-out text.
+// Fills in `report`, except for choosing_tokens. REQUIRES formats and budget in `report`, and two
+// tokens or more in every window.
 void fit(const Checkpoint& checkpoint, const ModelConfig& config, Backend& backend,
          const FitText& text, const FitOptions& options, FitReport& report, Log& log);
 

@@ -1,4 +1,4 @@
-// A choice as a candidate of an evaluation.
+// Turns a choice into a candidate of an evaluation.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace fp8kv {
 
-// `left`: layers in the model's own dtype, rising.
+// `left`: layers in the model's own dtype, ascending.
 CandidateReport fit_candidate(const FitFormat& format, std::vector<int64_t> left);
 
 }  // namespace fp8kv

@@ -12,10 +12,10 @@
 namespace fp8kv {
 namespace {
 
-// A prediction has to stay below a bound by this factor: the measurement has an error, of which
-// two have to fit below the bound.
+// A prediction must stay below a bound by this factor: the measurement has to fit with two standard
+// errors.
 constexpr double kMargin = 1.2;
-// Rounds of measurements behind the first, each of one point of a format at most.
+// Rounds of measurements after the first. Each asks for at most one point per format.
 constexpr int kMostRefinements = 4;
 // Shares of the uniform cache's KLD at which the frontier gets a point.
 constexpr double kFrontierShares[] = {0.5, 0.15};
@@ -24,7 +24,7 @@ double with_margin(const ConfirmedPoint& point) {
   return point.total.kld + 2 * point.total.kld_error;
 }
 
-// Beyond two standard errors of the difference, part by part.
+// Whether the KLD is higher by more than two standard errors of the difference, taken part by part.
 bool clearly_worse(const ConfirmedPoint& a, const ConfirmedPoint& than) {
   FP8KV_ASSERT(a.parts.size() == than.parts.size());
   std::vector<double> differences, counts;
@@ -39,7 +39,7 @@ bool clearly_worse(const ConfirmedPoint& a, const ConfirmedPoint& than) {
 std::vector<size_t> dearest_first(const std::vector<LayerCost>& layers) {
   std::vector<size_t> order(layers.size());
   std::iota(order.begin(), order.end(), size_t{0});
-  // A layer whose loss is not a number is the dearest.
+  // A layer whose loss is NaN counts as the costliest.
   const auto cost_of_byte = [&](size_t i) {
     if (std::isnan(layers[i].kld)) return std::numeric_limits<double>::infinity();
     return layers[i].kld / static_cast<double>(std::max<uint64_t>(layers[i].saved, 1));
@@ -115,7 +115,7 @@ std::vector<FitSearch::Asked> FitSearch::first_points() const {
     if (problem_.budget.most_bytes) lefts.push_back(most_within_bytes(format).value_or(0));
     std::sort(lefts.begin(), lefts.end());
     lefts.erase(std::unique(lefts.begin(), lefts.end()), lefts.end());
-    // With every layer left nothing remains of the format.
+    // With every layer left in 16 bit, nothing remains of the format.
     for (const size_t left : lefts) {
       if (left < layers) points.push_back({format, left});
     }
@@ -131,10 +131,10 @@ uint64_t FitSearch::least_bytes_passing() const {
   return least;
 }
 
-// The next number of layers of a format, where one may be better than what is known to pass.
+// The next number of layers to leave, if it may beat the points that are known to pass.
 std::optional<FitSearch::Asked> FitSearch::refined(size_t format) const {
   const Line& line = lines_[format];
-  // Between these nothing was measured.
+  // Nothing between these two was measured yet.
   const size_t above = line.fails ? *line.fails + 1 : 0;
   const size_t end = line.passes ? *line.passes : line.order.size();
   if (above >= end) return std::nullopt;
@@ -177,7 +177,7 @@ void FitSearch::tell(const std::vector<ConfirmedPoint>& measured) {
   for (size_t format = 0; format < lines_.size(); ++format) correct(format, measured);
 }
 
-// Predictions of the format become those of the measurement that is nearest to the bound.
+// Scales the format's predictions to the measurement that is nearest to the bound.
 void FitSearch::correct(size_t format, const std::vector<ConfirmedPoint>& measured) {
   const ConfirmedPoint* nearest = nullptr;
   const auto distance = [&](const ConfirmedPoint& each) {

@@ -1,5 +1,5 @@
-// Which choices are worth a measurement, and which one meets a budget best. Pure: costs go in,
-// points come out, and measurements are told.
+// Decides which choices to measure, and which one meets a budget best. Pure: it takes costs and
+// measurements, and returns points.
 #pragma once
 
 #include <cstdint>
@@ -16,36 +16,38 @@ struct FitProblem {
   const std::vector<FormatCosts>& costs;  // [formats]
   FitBudget budget;
   bool mixes = true;  // the runtime can leave layers in 16 bit
-  // Fills in `bytes` and `bytes_per_token` of a point, by its format and the layers left.
+  // Fills in `bytes` and `bytes_per_token` of a point, from its format and the layers left.
   std::function<void(FitPoint&)> count_bytes;
 };
 
-// Layers are left in 16 bit in one order for each format: those first that cost most for each byte
-// saved. A point is a format and how many of these are left, so that the points of a format are a
-// line from the uniform cache towards 16 bit.
+// Each format leaves layers in 16 bit in one fixed order: those that cost most per byte saved come
+// first. A point is a format and the number of layers left. So each format's points form a line
+// from the uniform cache towards 16 bit.
 class FitSearch {
  public:
   explicit FitSearch(FitProblem problem);
 
-  // The points to measure next; none when the search is over. First: each format by itself, with
-  // the layers left that the budget seems to take, and two points between for the frontier. Then,
-  // with a bound of the KLD: more layers left where measurements exceed it, fewer where they allow.
+  // Returns the points to measure next; none if the search is over. The first call returns each
+  // format alone, each with the layers left that the budget seems to need, and two points between
+  // for the frontier. With a bound of the KLD, later calls leave more layers if measurements exceed
+  // it, and fewer if they allow it.
   std::vector<FitPoint> next();
-  // Measurements of all points of next().
+  // Takes the measurements of all points of the last next().
   void tell(const std::vector<ConfirmedPoint>& measured);
 
-  // All that was told, in rising order of bytes, then KLD.
+  // All measured points, ascending by bytes, then by KLD.
   std::vector<ConfirmedPoint> points() const;
-  // The place in points(): with a bound of the KLD, the fewest bytes that meet it. With a bound of
-  // bytes, the least KLD within; of points that are not clearly worse, the fewest bytes.
-  // nullopt where no point meets it.
+  // The index of the choice in points(). With a bound of the KLD: the fewest bytes that keep it.
+  // With a bound of bytes: the least KLD; among points that are not clearly worse, the fewest
+  // bytes.
+  // nullopt if no point meets the budget.
   std::optional<size_t> chosen() const;
 
  private:
   struct Line {
-    std::vector<size_t> order;  // into the costs of the layers, dearest first
-    double factor = 1;          // measured over the sum of costs
-    // Numbers of layers left that were measured: the most that fail, the fewest that pass.
+    std::vector<size_t> order;  // into the layers' costs, costliest first
+    double factor = 1;          // measured KLD over the sum of costs
+    // The measured numbers of layers left: the most that fails, and the fewest that pass.
     std::optional<size_t> fails, passes;
   };
   struct Asked {
@@ -55,7 +57,7 @@ class FitSearch {
 
   FitPoint point_at(size_t format, size_t left) const;
   double predicted(size_t format, size_t left) const;
-  // The fewest layers left whose predicted KLD is at most this; all of them at most.
+  // The fewest layers left whose predicted KLD is at most `kld`, or all layers.
   size_t least_left(size_t format, double kld) const;
   std::optional<size_t> most_within_bytes(size_t format) const;
   std::vector<Asked> first_points() const;

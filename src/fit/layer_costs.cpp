@@ -10,10 +10,10 @@
 namespace fp8kv {
 namespace {
 
-// One format in one layer, or in all of them.
+// One format in one layer, or in all layers.
 struct Alone {
   size_t format = 0;
-  int64_t layer = -1;  // -1: in all
+  int64_t layer = -1;  // -1: in all layers
 };
 
 std::vector<int64_t> cached_layers(const ModelConfig& config, const FitFormat& format) {
@@ -26,7 +26,7 @@ std::vector<int64_t> cached_layers(const ModelConfig& config, const FitFormat& f
   return layers;
 }
 
-// Those in all layers first, then by rising layer: candidates of one pass part late.
+// Lists all-layer entries first, then ascending layers, so that the candidates of a pass fork late.
 std::vector<Alone> all_alone(const ModelConfig& config, const std::vector<FitFormat>& formats) {
   std::vector<Alone> all;
   for (size_t format = 0; format < formats.size(); ++format) {
@@ -54,7 +54,7 @@ std::vector<int64_t> left_by(const ModelConfig& config, const FitFormat& format,
 
 size_t candidates_per_pass(const ModelConfig& config,
                            const std::vector<std::vector<int32_t>>& windows, uint64_t bytes) {
-  constexpr uint64_t kMostBytes = sizeof(float);  // of an activation
+  constexpr uint64_t kMostBytes = sizeof(float);  // per activation
   const uint64_t row = static_cast<uint64_t>(config.stream_dim()) * kMostBytes;
   return std::max<size_t>(1, bytes / (row * tokens_in(windows)));
 }

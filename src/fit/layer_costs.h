@@ -1,4 +1,4 @@
-// Measures the cost of each layer's cache alone, in each format.
+// Measures the cost of each layer's cache on its own, in each format.
 #pragma once
 
 #include <cstdint>
@@ -14,13 +14,13 @@ namespace fp8kv {
 
 struct CostOptions {
   int threads = 0;
-  // Residual streams take so many bytes at once, which bounds the candidates of one pass.
+  // The bytes for residual streams, which bound the candidates of one pass.
   uint64_t stream_bytes = uint64_t{1} << 30;
 };
 
-// Costs of each format, in order. A layer's change is carried through the layers above it and the
-// head, all candidates in one pass over the weights, or as few as stream_bytes allows. So a layer
-// costs half a pass on average, and a row of logits for each token. `saved` is left 0.
+// Returns the costs of each format, in order. A change in one layer runs through the layers above
+// it and the head. All candidates share one pass over the weights, or as few passes as stream_bytes
+// allows. On average a layer costs half a pass and one row of logits per token. `saved` stays 0.
 // The results have the same bits for any number of threads and passes.
 // REQUIRES a window of two tokens or more, and a layer with a cache.
 std::vector<FormatCosts> layer_costs(const Checkpoint& checkpoint, const ModelConfig& config,
