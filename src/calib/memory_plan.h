@@ -33,9 +33,9 @@ uint64_t memory_beside_weights(const ModelConfig& config, const Backend& backend
                                const WindowPlan& windows, int64_t n_layers);
 
 // Returns the first of these plans that fits both `bound` (if given) and the device's free memory:
-// - 1. two layers and the whole residual stream on the device;
-// - 2. two layers on the device, the stream in host memory;
-// - 3. one layer on the device, the stream in host memory: reading then waits for computing.
+//   1. two layers and the whole residual stream on the device;
+//   2. two layers on the device, the stream in host memory;
+//   3. one layer on the device, the stream in host memory: reading then waits for computing.
 // If none fits, throws: a usage error for the bound, with the smallest one that works, or a
 // resource error for the device. On the CPU there is nothing to plan, and a bound is a usage error.
 MemoryPlan plan_memory(const Checkpoint& checkpoint, const ModelConfig& config, Backend& backend,
