@@ -12,7 +12,7 @@ namespace {
 
 constexpr double kPitch = 34;
 constexpr double kFirst = 120;  // left end of the bars
-constexpr double kLast = 520;   // right end of the longest, with room for its text
+constexpr double kLast = 520;   // right end of the longest bar, with room for its text
 
 }  // namespace
 

@@ -1,4 +1,4 @@
-// Horizontal bars from zero, with their names before and their values behind them.
+// Horizontal bars from zero, each with its name in front and its value behind.
 #pragma once
 
 #include <string>

@@ -50,7 +50,7 @@ std::string grid(const Chart& chart, const Axis& axis) {
 
 constexpr int kShapes = 6;
 
-// All colours, then the same with other shapes and dashes.
+// Styles use up all colours before shapes and dashes change.
 int shape_of(const Series& series) {
   return (series.style % kSeriesStyles + series.style / kSeriesStyles) % kShapes;
 }

@@ -13,14 +13,14 @@
 namespace fp8kv {
 namespace {
 
-// Nine steps of equal lightness from dark blue to yellow, which rise for every kind of colour
-// vision and in grey.
+// Nine colours from dark blue to yellow, in equal steps of rising lightness. The order is visible
+// with every kind of colour vision, and in grey.
 constexpr std::array<const char*, 9> kColours = {"#00224e", "#1c3a6b", "#434e6c",
                                                  "#5f636e", "#7d7c78", "#9a9576",
                                                  "#b9ae6c", "#d9c95a", "#fde737"};
 constexpr double kAboveRows = 26;
 
-// Logarithmic, over the positive values.
+// The logarithmic scale over the positive values.
 struct Steps {
   double low = 1;
   double high = 1;
@@ -31,7 +31,7 @@ struct Steps {
     const auto step = static_cast<size_t>(share * static_cast<double>(kColours.size()));
     return std::min(step, kColours.size() - 1);
   }
-  // Where step `i` begins.
+  // The value at which step `i` begins.
   double floor(size_t i) const {
     return low * std::pow(high / low, static_cast<double>(i) / double{kColours.size()});
   }

@@ -1,4 +1,4 @@
-// Values of a grid as colours on a logarithmic scale.
+// Draws the values of a grid as colours on a logarithmic scale.
 #pragma once
 
 #include <string>
@@ -14,7 +14,8 @@ struct HeatMap {
   std::string y_label;
   std::vector<std::string> x_names;
   std::vector<std::string> y_names;
-  std::vector<std::vector<double>> values;     // [y][x]; not positive: grey, or left empty
+  std::vector<std::vector<double>>
+      values;  // [y][x]; values that are not positive: grey, or left empty
   std::vector<std::vector<std::string>> tips;  // [y][x]
   bool empty_zeros = false;
 };

@@ -6,14 +6,14 @@
 namespace fp8kv {
 namespace {
 
-// Tables with more have less room around each.
+// Tables with more columns get narrower cells.
 constexpr size_t kManyColumns = 9;
-// Tables with more may be wider than the screen of a phone.
+// Tables with more columns may be wider than a phone's screen, and get a hint to scroll.
 constexpr size_t kFewColumns = 4;
 
 constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
 
-// Bytes of the well-formed UTF-8 sequence at the start of `text`; 0 when there is none.
+// The length of the valid UTF-8 sequence at the start of `text`; 0 if there is none.
 size_t sequence_length(std::string_view text) {
   const auto lead = static_cast<unsigned char>(text[0]);
   const size_t length = lead < 0x80 ? 1 : (lead < 0xE0 ? 2 : (lead < 0xF0 ? 3 : 4));
@@ -35,14 +35,14 @@ std::string escaped_byte(unsigned char c) {
     default:
       break;
   }
-  // U+2400 to U+2421 picture the control characters.
+  // Shows control characters as their pictures, U+2400 to U+2421.
   const unsigned char picture = c == 0x7F ? 0x21 : c;
   if (c < 0x20 || c == 0x7F) return {'\xE2', '\x90', static_cast<char>(0x80 + picture)};
   return std::string(1, static_cast<char>(c));
 }
 
-// C1 controls (U+0080 to U+009F) and what sets the direction of text (U+061C, U+200E, U+200F,
-// U+202A to U+202E, U+2066 to U+2069).
+// Whether the character is a C1 control (U+0080 to U+009F) or sets the direction of text (U+061C,
+// U+200E, U+200F, U+202A to U+202E, U+2066 to U+2069).
 bool is_invisible_control(std::string_view sequence) {
   if (sequence.size() == 2)
     return sequence == "\xD8\x9C" ||
@@ -104,7 +104,7 @@ std::string html_table(const HtmlTable& table) {
   std::string classes = table.sortable ? "sortable" : "";
   if (table.header.size() > kManyColumns) classes += classes.empty() ? "wide" : " wide";
   const std::string hint = table.header.size() > kFewColumns ? scroll_hint() : "";
-  // Caption and hint stand beside the box, so that they do not scroll with it.
+  // Caption and hint stand outside the box, so that they do not scroll with it.
   return cat(element("p", "class=\"note\"", escape_html(table.caption)), hint,
              "\n<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"",
              escape_html(table.caption), "\"><table",

@@ -11,7 +11,7 @@
 namespace fp8kv {
 namespace {
 
-// "1.50" is "1.5", "2.00" is "2".
+// "1.50" becomes "1.5", "2.00" becomes "2".
 std::string without_zeros(std::string digits) {
   if (digits.find('.') == digits.npos) return digits;
   digits.erase(digits.find_last_not_of('0') + 1);

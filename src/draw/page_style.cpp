@@ -81,7 +81,7 @@ th{white-space:normal}td.n{white-space:normal;overflow-wrap:anywhere}th,td,.wide
 }
 
 std::string_view page_script() {
-  // No "less than" and no ampersand, which would have to be escaped in XHTML and not in HTML.
+  // Contains no "less than" and no ampersand: XHTML would need them escaped, HTML unescaped.
   return R"(
 for (const head of document.querySelectorAll("table.sortable th")) {
   const column = head.cellIndex;

@@ -1,12 +1,12 @@
-// What a page looks like, and the one thing it does if scripts run: tables sort by a click.
+// The style of a page, and its only script: a click sorts a table.
 #pragma once
 
 #include <string_view>
 
 namespace fp8kv {
 
-// Colours s0 to s7 are told apart with every kind of colour vision (tests/draw/test_colours.cpp);
-// markers and dashes tell them apart without colour.
+// Colours s0 to s7 differ with every kind of colour vision (tests/draw/test_colours.cpp). Without
+// colour, markers and dashes differ.
 inline constexpr int kSeriesStyles = 8;
 
 std::string_view page_style();

@@ -1,4 +1,4 @@
-// Points of two numbers, with error bars: x linear, y logarithmic.
+// Draws points with error bars: x linear, y logarithmic.
 #pragma once
 
 #include <optional>
@@ -12,7 +12,7 @@ struct ScatterPoint {
   double y = 0;
   double error = 0;  // half the length of the error bar
   std::string tip;
-  bool ringed = false;  // the one that matters
+  bool ringed = false;  // highlighted
 };
 
 struct ScatterSeries {

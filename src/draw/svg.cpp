@@ -17,7 +17,7 @@ std::string points(const std::vector<std::pair<double, double>>& corners) {
   return text;
 }
 
-// Shapes of about the same area: a circle of radius r is not among them.
+// The corners of shapes with about the same area. A circle of radius r has none.
 std::vector<std::pair<double, double>> marker_corners(double x, double y, double r, int shape) {
   const double small = 0.875 * r, large = 1.125 * r, wide = 1.25 * r, half = 0.5 * r;
   switch (shape) {
@@ -44,7 +44,7 @@ double decade_of(double value) {
   return std::pow(10, std::floor(std::log10(value)));
 }
 
-// The nearest 1, 2 or 5 times a power of ten that is not above, or not below.
+// Rounds to 1, 2 or 5 times a power of ten: the nearest one not above the value, or not below it.
 double round_down(double value) {
   const double decade = decade_of(value);
   return decade * (value >= 5 * decade ? 5 : value >= 2 * decade ? 2 : 1);

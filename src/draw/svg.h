@@ -1,4 +1,4 @@
-// Drawing in SVG: numbers, a few elements, and axes. Colours come from the page's classes.
+// Draws in SVG: numbers, a few elements, and axes. The page's CSS classes set the colours.
 #pragma once
 
 #include <string>
@@ -7,23 +7,24 @@
 
 namespace fp8kv {
 
-// A coordinate, to a hundredth.
+// A coordinate, rounded to a hundredth.
 std::string svg_number(double value);
 
 std::string svg_line(double x1, double y1, double x2, double y2, std::string_view css_class);
 
-// `anchor` is start, middle or end; `text` plain.
+// `anchor` is start, middle or end. `text` is plain.
 std::string svg_text(double x, double y, std::string_view anchor, std::string_view text);
 
-// "<title>tip</title>", which browsers show on hovering and read aloud.
+// "<title>tip</title>", which browsers show on hovering and screen readers read aloud.
 std::string svg_title(std::string_view tip);
 
-// A marker of a series, `size` to each side: one of six shapes. `tip` "" draws none.
+// A marker of a series in one of six shapes, extending `size` to each side. No title if `tip` is
+// "".
 std::string svg_marker(double x, double y, double size, int shape, std::string_view css_class,
                        std::string_view tip);
 
-// A drawing of the given size that scrolls by itself where it does not fit, with its legend above
-// and its caption below. `id` is unique in the page; `title` and `caption` are plain.
+// A drawing of the given size, with its legend above and its caption below. Scrolls on its own if
+// it does not fit. `id` is unique in the page. `title` and `caption` are plain text.
 struct Figure {
   std::string id;
   std::string title;
@@ -35,19 +36,19 @@ struct Figure {
 };
 std::string figure(const Figure& parts);
 
-// Maps values to a coordinate. On a log axis values are positive.
+// Maps values to a coordinate. REQUIRES positive values on a log axis.
 struct Axis {
   bool log = false;
   double low = 0;
   double high = 1;
-  double from = 0;  // coordinate of low
+  double from = 0;  // coordinate of `low`
   double to = 1;
 
   double at(double value) const;
   std::vector<double> ticks() const;
 };
 
-// An axis over `values` that are finite (and positive, on a log axis), with some room.
+// An axis with some room over the finite `values` (on a log axis, the positive ones).
 Axis axis_over(const std::vector<double>& values, bool log, double from, double to);
 
 }  // namespace fp8kv

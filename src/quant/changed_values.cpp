@@ -9,16 +9,16 @@ namespace {
 
 struct Change {
   std::string_view end;
-  const char* codes;  // beside a tensor of this name, which then is their scale; null: never
+  const char* codes;  // if the module has this tensor, `end` is its scale; null: never
   const char* does;
 };
 
 constexpr Change kChanges[] = {
-    // ModelOpt 0.47, AWQ and SmoothQuant.
+    // Written by ModelOpt 0.47 for AWQ and SmoothQuant.
     {".pre_quant_scale", nullptr, "multiplies what the matrix is given"},
-    // ModelOpt 0.47, SVDQuant.
+    // Written by ModelOpt 0.47 for SVDQuant.
     {"._svdquant_lora_a", nullptr, "is a part of the matrix that its codes are without"},
-    // AutoAWQ 0.2.9, awq/modules/act.py, of Falcon, StarCoder2 and others.
+    // Written by AutoAWQ 0.2.9, awq/modules/act.py, for Falcon, StarCoder2 and others.
     {".scales", ".qweight", "divides what an activation gives"},
 };
 

@@ -1,5 +1,5 @@
-// What a quantised checkpoint has done to values beside multiplying them by its weights. None of it
-// is computed here, so that without these checks its weights would be read as another model's.
+// Finds changes to values that a quantised checkpoint makes besides multiplying by its weights.
+// fp8kv computes none of them. Without these checks the weights would be read as another model's.
 #pragma once
 
 #include <optional>
@@ -10,12 +10,12 @@
 
 namespace fp8kv {
 
-// Of a tensor that changes values: what it does, "multiplies what ..."; "" of every other.
+// The change that a tensor makes, "multiplies what ..."; "" if it makes none.
 std::string change_by(const std::string& tensor, const FindTensor& find);
 
-// Of transforms while the model runs, as SpinQuant and QuIP have them: "'m/config.json':
-// quantization_config.transform_config.config_groups.R4.apply[0]: changes ..."; "" where there is
-// none. Those that are in the weights already change nothing. `block`: at quantization_config.
+// The first transform at run time, as in SpinQuant and QuIP: "'m/config.json':
+// quantization_config.transform_config.config_groups.R4.apply[0]: changes ...". "" if there is
+// none. Transforms that are already in the weights do not count. `block`: the quantization_config.
 std::string change_at_run_time(const std::optional<Json>& block);
 
 }  // namespace fp8kv

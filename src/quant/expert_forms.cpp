@@ -14,7 +14,7 @@ struct Experts {
   int64_t rows() const { return search.shape()[1]; }  // of one
   int64_t columns() const { return search.shape()[2]; }
   const TensorEntry* find(const char* suffix) const { return search.find(suffix); }
-  // One number for each.
+  // Whether the shape has one number for each expert.
   bool is_one_each(const Shape& shape) const {
     return shape == Shape{count()} || shape == Shape{count(), 1} || shape == Shape{count(), 1, 1};
   }
@@ -25,7 +25,7 @@ void set_one_each(int64_t block_rows, int64_t block_columns, StoredWeight& out) 
   out.scales_for = "each expert";
 }
 
-// Scales for blocks of [experts, rows, columns]. A block ends with its expert.
+// Sets scales for blocks of [experts, rows, columns]. No block spans two experts.
 void set_grid(const Experts& experts, const TensorEntry& scales, StoredWeight& out) {
   const QuantSettings& said = experts.search.settings();
   const bool is_said = said.block_rows > 0;
@@ -69,7 +69,8 @@ void set_byte_scales(const Experts& experts, const TensorEntry& scales, StoredWe
   set_grid(experts, scales, out);
 }
 
-// The order of the plain tensor: rows of the stored matrix are columns of experts.
+// Starts a weight in the order of the plain tensor: rows of the stored matrix are columns of
+// experts.
 StoredWeight start_turned(const Experts& experts, const char* form, const TensorEntry& codes) {
   StoredWeight out = experts.search.start(form, codes);
   out.turned = true;
@@ -168,7 +169,7 @@ std::optional<StoredWeight> find_mxfp4(const Experts& experts) {
 
 using FindExperts = std::optional<StoredWeight> (*)(const Experts& experts);
 
-// The first that finds its tensors.
+// The first form that finds its tensors is taken.
 constexpr FindExperts kExpertForms[] = {find_mxfp4, find_bytes, find_nvfp4};
 
 }  // namespace

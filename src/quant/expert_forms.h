@@ -1,4 +1,4 @@
-// The forms in which checkpoints have all experts of a layer in one quantised tensor, as one table.
+// A table of the forms that store all experts of a layer in one quantised tensor.
 //
 //   fp8    [module].weight F8 [experts, rows, columns], .weight_scale: llm-compressor's Granite 4
 //          [module] F8 the same, _scale_inv: transformers' fine-grained FP8, Mistral
@@ -8,7 +8,7 @@
 //          rows], _weight_scale_2: ModelOpt's Llama 4 and gpt-oss
 //   mxfp4  [module]_blocks U8 [experts, rows, columns / 32, 16], _scales: gpt-oss
 //
-// Where a scale of bytes is for: all of a tensor, an expert, its gate or up, a row, a block.
+// In byte formats a scale covers the tensor, an expert, its gate or up half, a row, or a block.
 // Source: llm-compressor up to 0.9 (granite4.py), vLLM (granitemoehybrid.py), transformers 5.23
 // (finegrained_fp8.py, fbgemm_fp8.py, mxfp4.py), ModelOpt 0.47 (unified_export_hf.py).
 #pragma once
@@ -21,8 +21,8 @@
 
 namespace fp8kv {
 
-// As find_stored_weight. `shape`: [experts, rows, columns]. `turned`: plain tensors of the model
-// have rows as columns, [experts, columns, rows].
+// Like find_stored_weight, for experts. `shape`: [experts, rows, columns]. `turned`: the model's
+// plain tensors are stored as [experts, columns, rows].
 std::optional<StoredWeight> find_stored_experts(const std::string& module, const Shape& shape,
                                                 bool turned, const QuantSettings& settings,
                                                 const FindTensor& find, const std::string& source);

@@ -9,14 +9,14 @@ namespace {
 
 constexpr std::string_view kRegex = "re:";
 
-// One character of an expression, and whether it may come any number of times.
+// One character of an expression, and whether it may repeat any number of times.
 struct Atom {
   char wanted = 0;
   bool any = false;
   bool repeated = false;
 };
 
-// nullopt for an expression of more than atoms. `whole` says whether it ends in "$".
+// Returns nullopt if the expression has more than atoms. Sets `whole` if it ends in "$".
 std::optional<std::vector<Atom>> parse_atoms(std::string_view text, bool& whole) {
   if (text.starts_with('^')) text.remove_prefix(1);
   whole = text.ends_with('$') && !text.ends_with("\\$");
@@ -41,7 +41,7 @@ std::optional<std::vector<Atom>> parse_atoms(std::string_view text, bool& whole)
   return atoms;
 }
 
-// Time and memory in proportion to both lengths, whatever the expression.
+// Time and memory grow with the product of both lengths, whatever the expression.
 bool matches(const std::vector<Atom>& atoms, std::string_view text, bool whole) {
   // reached[i]: the first i atoms can match the text so far.
   std::vector<char> reached(atoms.size() + 1);

@@ -1,4 +1,4 @@
-// Entries of the `ignore` lists of compressed-tensors.
+// Matches the entries of compressed-tensors' `ignore` lists.
 #pragma once
 
 #include <optional>
@@ -6,9 +6,9 @@
 
 namespace fp8kv {
 
-// Whether an entry of such a list is about this module: its name, or a regular expression after
-// "re:" that matches from its beginning, as Python's re.match. nullopt where the expression uses
-// more than plain characters, ".", "*", "^", "$" and escaped punctuation.
+// Whether an entry matches this module. It is the module's name, or "re:" and a regular expression
+// that matches from the start, like Python's re.match. Returns nullopt if the expression uses more
+// than plain characters, ".", "*", "^", "$" and escaped punctuation.
 std::optional<bool> pattern_matches(std::string_view pattern, std::string_view module);
 
 }  // namespace fp8kv

@@ -11,7 +11,7 @@ namespace {
 
 constexpr const char* kOtherModel = "config.json and the weights are not of the same model";
 
-// Classes of modules that multiply by a matrix, in one runtime or another.
+// Whether a target is a class of modules that, in some runtime, multiply by a matrix.
 bool may_be_class_of_linear(std::string_view target) {
   const bool is_class =
       !target.empty() && target[0] >= 'A' && target[0] <= 'Z' && target.find('.') == target.npos;

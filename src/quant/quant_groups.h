@@ -1,4 +1,4 @@
-// The `config_groups` of a quantization_config, held to the tensors that they are about.
+// The `config_groups` of a quantization_config, checked against the tensors they describe.
 #pragma once
 
 #include <cstdint>
@@ -11,27 +11,27 @@
 
 namespace fp8kv {
 
-// One group that says something of weights.
+// One group that describes weights.
 struct QuantGroup {
   std::string where;  // "'m/config.json': quantization_config.config_groups.group_0"
   std::vector<std::string> targets;
-  int64_t bits = 0;  // 0: not said
-  std::string type;  // "int" or "float"; "": not said
+  int64_t bits = 0;  // 0: not given
+  std::string type;  // "int" or "float"; "": not given
 };
 
-// Groups without `weights` are left out. `block`: at quantization_config.
+// Leaves out groups without `weights`. `block`: the quantization_config.
 std::vector<QuantGroup> read_quant_groups(const std::optional<Json>& block);
 
-// Whether a group is for a module; nullopt where its targets are patterns that are not read here,
-// or classes that may stand for it.
+// Whether a group applies to a module. Returns nullopt if its targets are unsupported patterns, or
+// classes that may include the module.
 std::optional<bool> is_for(const QuantGroup& group, const std::string& module);
 
-// Throws unless the first group for the module says what the tensors are: bits, and whether codes
-// are integers. Throws where there are groups, and none is for it. `source`: "'model'".
+// Throws unless the first group for the module agrees with the tensors in bits and in whether codes
+// are integers. Throws if there are groups but none applies. `source`: "'model'".
 void check_group_of(const std::vector<QuantGroup>& groups, const std::string& module,
                     const StoredWeight& weight, const std::string& source);
 
-// Throws for a group that is for none of `modules`.
+// Throws if a group applies to none of `modules`.
 void check_groups_used(const std::vector<QuantGroup>& groups,
                        const std::vector<std::string>& modules);
 

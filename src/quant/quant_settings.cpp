@@ -13,10 +13,10 @@ namespace {
 
 constexpr int64_t kLargestBlock = int64_t(1) << 20;
 
-// Where configs list what is left as it was.
+// The keys under which configs list modules that stay unquantised.
 constexpr const char* kLists[] = {"ignore", "ignored_layers", "modules_to_not_convert",
                                   "exclude_modules", "exclude"};
-// Whose presence means that not all others are quantised, or that we cannot tell.
+// If one of these keys is present, some other modules may be unquantised too.
 constexpr const char* kChoices[] = {"modules_in_block_to_quantize", "dynamic", "extra_config",
                                     "layer_quant_config", "quantized_layers"};
 
@@ -34,7 +34,7 @@ void read_block(const Json& sides, QuantSettings& out) {
   out.block_columns = block_side(sides, 1);
 }
 
-// 0 where there is none, as of a scale for each row: -1, or null.
+// Returns 0 if there is no group size, as for one scale per row (-1 or null).
 int64_t group_size(const Json& object) {
   const auto size = object.find("group_size");
   if (!size || !size->is_number()) return 0;
@@ -43,7 +43,7 @@ int64_t group_size(const Json& object) {
   fail(size->where(), ": is ", columns, ", expected at most ", kLargestBlock);
 }
 
-// Of compressed-tensors, where all groups are for "Linear".
+// Reads the groups of compressed-tensors. all_others holds if all of them target "Linear".
 void read_groups(const Json& groups, QuantSettings& out) {
   out.all_others = groups.size() > 0;
   std::set<int64_t> sizes;
@@ -76,7 +76,7 @@ bool has_choices(const Json& block) {
                      [&](const char* key) { return block.has(key); });
 }
 
-// Text in which "*" stands for any.
+// Whether `text` matches a pattern in which "*" stands for any text.
 bool fits(std::string_view pattern, std::string_view text) {
   const size_t star = pattern.find('*');
   if (star == pattern.npos) return pattern == text;
@@ -94,7 +94,8 @@ bool fits(std::string_view pattern, std::string_view text) {
   }
 }
 
-// By its whole name, by its last parts, as one of its parents, or by a pattern of these.
+// Whether an entry names the module: its whole name, its last parts, one of its parents, or a
+// pattern of these.
 bool names(std::string_view entry, std::string_view module) {
   for (std::string_view name = module; !name.empty();) {
     for (std::string_view rest = name;;) {

@@ -1,4 +1,4 @@
-// What a quantization_config says of the weights that their tensors do not.
+// Facts about quantised weights that only the quantization_config has.
 #pragma once
 
 #include <cstdint>
@@ -11,30 +11,31 @@
 namespace fp8kv {
 
 struct QuantSettings {
-  std::string quant_method;  // as the config spells it; "" where it does not
-  // Of scales for blocks; 0: not said.
+  std::string quant_method;  // as the config spells it; "" if it has none
+  // The block that shares a scale; 0: not given.
   int64_t block_rows = 0;
   int64_t block_columns = 0;
-  int64_t group_columns = 0;  // that share a scale; 0: not said, or not the same everywhere
-  // GPTQ's zero points are stored as they are meant: its second form. In the first they are stored
-  // less one.
+  int64_t group_columns =
+      0;  // columns that share a scale; 0: not given, or not the same everywhere
+  // Whether zero points are stored as they are, as in GPTQ's second format. The first format stores
+  // them minus 1.
   bool plain_zeros = false;
-  // Modules that are left as they were, as names, parts of names, or with "*"; and where that list
-  // stands, for messages.
+  // Modules that stay unquantised, as names, parts of names, or patterns with "*". left_out_at is
+  // the place of that list, for messages.
   std::vector<std::string> left_out;
   std::string left_out_at;
-  // All linear layers of attention and feed-forward blocks are quantised but those.
+  // Whether all other linear layers of attention and feed-forward blocks are quantised.
   bool all_others = false;
 };
 
-// `block`: at quantization_config; `hf_quant`: hf_quant_config.json. Throws for a block size or a
-// list of another type.
+// `block`: the quantization_config; `hf_quant`: hf_quant_config.json. Throws if a block size or a
+// list has the wrong type.
 QuantSettings read_quant_settings(const std::optional<Json>& block,
                                   const std::optional<Json>& hf_quant);
 
 enum class LeftOut { no, yes, unclear };
 
-// Whether the list says that a module is left as it was.
+// Whether the list says that a module stays unquantised.
 LeftOut left_out(const QuantSettings& settings, const std::string& module);
 
 }  // namespace fp8kv

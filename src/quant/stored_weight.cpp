@@ -19,7 +19,7 @@ std::string scale_text(const StoredWeight& weight) {
   return cat("a scale for each ", matrix.block_columns, " columns of a row");
 }
 
-// AutoRound gives integers the sign of what is furthest from zero.
+// AutoRound gives integer scales the sign of the value that is farthest from zero.
 bool may_be_negative(const QuantisedMatrix& matrix) {
   return matrix.codes_as == WeightCodes::words || matrix.codes_as == WeightCodes::words_down ||
          matrix.codes_as == WeightCodes::words_shuffled;
@@ -63,7 +63,8 @@ void check_range(float scale, const StoredWeight& weight, int64_t at, const std:
        ", is no finite number");
 }
 
-// REQUIRES that some scale is 0: all elements are looked at.
+// Throws if a scale is 0 but its codes are not. REQUIRES that some scale is 0, since every element
+// is checked.
 void check_zero_scales(const StoredWeight& weight, const QuantisedMatrix& matrix,
                        const std::string& source) {
   for (int64_t r = 0; r < matrix.rows; ++r) {
@@ -127,7 +128,7 @@ void check_values(const StoredWeight& weight, const QuantisedMatrix& matrix,
            matrix.divides ? "divided" : "multiplied", " by, expected another number");
     }
   }
-  QuantisedMatrix each = matrix;  // every scale once, in the order of its tensor
+  QuantisedMatrix each = matrix;  // visits every scale once, in the order of its tensor
   each.overall = nullptr;
   each.block_rows = 1;
   each.row_step = 1;

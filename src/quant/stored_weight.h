@@ -1,4 +1,4 @@
-// A weight as a checkpoint has it where it is quantised: in which form, and in which tensors.
+// A quantised weight as a checkpoint stores it: its form and its tensors.
 #pragma once
 
 #include <cstdint>
@@ -11,18 +11,18 @@
 
 namespace fp8kv {
 
-// Where tensors are looked for; null where there is none of the name.
+// Finds a tensor by name; returns null if there is none.
 using FindTensor = std::function<const TensorEntry*(const std::string& name)>;
 
 struct StoredWeight {
   const char* form = "";  // "fp8", "nvfp4", ...: see weight_forms.h
-  // Without its pointers. Of all experts in one tensor it has the rows of one after another.
+  // Without pointers. If one tensor holds all experts, their rows follow one another.
   QuantisedMatrix matrix;
-  const char* scales_for = "";  // "each expert"; "": what the matrix says
-  // The matrix has the order of the plain tensor, which has rows as columns: what it is decoded to
-  // is turned as that is.
+  const char* scales_for = "";  // "each expert"; "": as the matrix says
+  // The matrix is stored like the plain tensor, with rows and columns exchanged. Its decoded form
+  // is exchanged in the same way.
   bool turned = false;
-  // The tensors that these are to point at; null where the form has none.
+  // The tensors that the matrix will point to; null if the form has none.
   const TensorEntry* codes = nullptr;
   const TensorEntry* scales = nullptr;
   const TensorEntry* zeros = nullptr;
@@ -30,20 +30,22 @@ struct StoredWeight {
   const TensorEntry* overall = nullptr;
 };
 
-// All of them that are there.
+// The tensors that are there.
 std::vector<const TensorEntry*> tensors_of(const StoredWeight& weight);
 
-// The matrix with its pointers: `find` gives the memory of each tensor, in the order of tensors_of.
+// Returns the matrix with pointers. `find` gives the memory of each tensor, in the order of
+// tensors_of.
 QuantisedMatrix matrix_of(const StoredWeight& weight,
                           const std::function<ConstTensorView(const TensorEntry&)>& find);
 
 // "fp8 (F8_E4M3), a scale for each row", for people.
 std::string form_text(const StoredWeight& weight);
 
-// Throws for a scale that is no finite number, also times the largest code, or is negative, for a
-// scale of 0 whose codes are not all 0, and for a group that is not there. Codes packed into words
-// may have negative scales, as AutoRound writes them, and groups of NVFP4 scales that rounding made
-// 0. `matrix` with pointers to memory of the host. `source`: "'model'", for messages.
+// Checks scales and groups. `matrix` must point to host memory. `source`: "'model'", for messages.
+// Throws for a scale that is negative or not finite, or that overflows with the largest code.
+// Throws for a scale of 0 with nonzero codes, and for a group that does not exist. Codes packed
+// into words may have negative scales, as AutoRound writes them. NVFP4 groups may have scales that
+// rounding made 0.
 void check_values(const StoredWeight& weight, const QuantisedMatrix& matrix,
                   const std::string& source);
 

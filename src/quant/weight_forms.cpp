@@ -10,7 +10,7 @@ namespace {
 
 constexpr int64_t kWordBits = 32;
 
-// A shape without its dimensions of one element behind the first.
+// The shape without dimensions of size 1, except the first.
 std::vector<int64_t> squeezed(const Shape& shape) {
   std::vector<int64_t> dims;
   for (size_t i = 0; i < shape.rank(); ++i) {
@@ -19,7 +19,7 @@ std::vector<int64_t> squeezed(const Shape& shape) {
   return dims;
 }
 
-// Where the scales of a matrix of bytes are for, by their shape.
+// Sets the blocks that share a scale in a matrix of bytes, from the shape of the scales.
 void set_scales(const WeightSearch& search, const TensorEntry& scales, StoredWeight& out) {
   out.scales = &scales;
   out.matrix.scale_dtype = scales.dtype == DType::u8 ? DType::f8_e8m0 : scales.dtype;
@@ -77,7 +77,7 @@ std::optional<StoredWeight> find_bytes(const WeightSearch& search) {
 std::optional<StoredWeight> find_fp4(const WeightSearch& search) {
   constexpr const char* kScales[] = {".weight_scale"};
   const TensorEntry* codes = search.find(".weight_packed");
-  // Others than these have bytes under this name too.
+  // Other forms store bytes as .weight too, so a .weight_scale must stand beside it.
   if (codes == nullptr && search.find(kScales[0])) codes = search.find(".weight");
   if (codes == nullptr || codes->dtype != DType::u8) return std::nullopt;
   search.check_shape(*codes, {search.rows(), parts_of(search.columns(), 2)});
@@ -104,7 +104,7 @@ std::optional<StoredWeight> find_fp4(const WeightSearch& search) {
   return out;
 }
 
-// Of 4 and 8 bits, those with which `along` codes take `words` words; 0: neither.
+// The bits (4 or 8) with which `along` codes fill `words` words; 0 if both do not fit.
 int32_t bits_of(int64_t words, int64_t along) {
   for (const int32_t bits : {4, 8}) {
     if (words == parts_of(along, kWordBits / bits)) return bits;
@@ -140,7 +140,7 @@ std::optional<StoredWeight> find_packed(const WeightSearch& search) {
   return out;
 }
 
-// GPTQ's and AWQ's, which have the same names and lie in other ways.
+// GPTQ and AWQ use the same names with different layouts.
 std::optional<StoredWeight> find_gptq_or_awq(const WeightSearch& search) {
   constexpr const char* kScales[] = {".scales"};
   constexpr const char* kZeros[] = {".qzeros"};
@@ -187,7 +187,7 @@ std::optional<StoredWeight> find_gptq_or_awq(const WeightSearch& search) {
 
 using Find = std::optional<StoredWeight> (*)(const WeightSearch& search);
 
-// The first that finds its tensors.
+// The first form that finds its tensors is taken.
 constexpr Find kForms[] = {find_bytes, find_packed, find_fp4, find_gptq_or_awq};
 
 }  // namespace

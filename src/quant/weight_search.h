@@ -1,5 +1,4 @@
-// One module whose quantised weight is looked for: its tensors by their names, and what is said of
-// those that do not fit.
+// Searches the tensors of one module's quantised weight by name, and refuses those that do not fit.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +12,7 @@
 
 namespace fp8kv {
 
-// Rows and columns that share a scale where the config says nothing.
+// Rows and columns that share a scale if the config does not say.
 inline constexpr int64_t kUsualBlock = 128;
 
 inline int64_t parts_of(int64_t all, int64_t part) {
@@ -26,25 +25,26 @@ class WeightSearch {
                const FindTensor& find, const std::string& source)
       : module_(module), shape_(shape), settings_(settings), find_(find), source_(source) {}
 
-  // As the weight is decoded: [rows, columns], or [experts, rows, columns].
+  // The shape of the decoded weight: [rows, columns], or [experts, rows, columns].
   const Shape& shape() const { return shape_; }
   int64_t columns() const { return shape_[shape_.rank() - 1]; }
   int64_t rows() const { return shape_.elements() / columns(); }  // of all experts
   const QuantSettings& settings() const { return settings_; }
 
   const TensorEntry* find(const char* suffix) const { return find_(module_ + suffix); }
-  // The first that is there. Throws where none is, naming all, and the tensor that needs one.
+  // Returns the first tensor that is there. Throws if none is, naming all of them and the tensor
+  // that needs one.
   const TensorEntry& at(std::span<const char* const> suffixes, const TensorEntry& beside) const;
 
   [[noreturn]] void refuse_shape(const TensorEntry& entry, const std::string& expected) const;
   void check_shape(const TensorEntry& entry, const Shape& expected) const;
   void check_dtype(const TensorEntry& entry, DType expected) const;
-  void check_scale_dtype(const TensorEntry& entry) const;  // F32, F16 or BF16
+  void check_scale_dtype(const TensorEntry& entry) const;  // throws unless F32, F16 or BF16
 
   StoredWeight start(const char* form, const TensorEntry& codes) const;
-  // Groups of columns of a whole number each, each with a scale: [rows, groups] of a row.
+  // Sets groups of equally many columns, each with a scale. Scales are [rows, groups].
   void set_groups(const TensorEntry& scales, int64_t groups, StoredWeight& out) const;
-  // Throws where the config's groups, the last of them cut off, are as many as these.
+  // Throws if there are as many groups as the config's group size gives with a shorter last group.
   void check_group_size(const StoredWeight& found) const;
 
  private:
@@ -57,10 +57,10 @@ class WeightSearch {
   const std::string& source_;
 };
 
-// Of codes of a byte.
+// The kind of codes in a tensor of bytes.
 WeightCodes byte_codes(DType dtype);
 
-// Scales for blocks, which lie in rows of `across`.
+// Sets scales for blocks, with `across` scales in each row of blocks.
 void set_blocks(int64_t block_rows, int64_t block_columns, int64_t across, StoredWeight& out);
 
 }  // namespace fp8kv

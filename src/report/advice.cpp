@@ -19,7 +19,7 @@ bool is_nearer(const CandidateReport& a, const CandidateReport& b) {
   return a.total.kld < b.total.kld || (std::isnan(b.total.kld) && !std::isnan(a.total.kld));
 }
 
-// All caches that may be advised: FP8 if any, else the other quantised ones.
+// The caches that may be advised: the FP8 ones, or the other quantised ones if none is FP8.
 std::vector<const CandidateReport*> of_interest(const EvalReport& report) {
   std::vector<const CandidateReport*> fp8, others;
   for (const CandidateReport& each : report.candidates) {

@@ -1,5 +1,5 @@
-// Which of the evaluated caches is advised, and why that one. Differences within two standard
-// errors decide nothing.
+// Advises one of the evaluated caches, with the reason. Differences within two standard errors
+// decide nothing.
 #pragma once
 
 #include <vector>
@@ -9,29 +9,30 @@
 
 namespace fp8kv {
 
-// The KL divergence of `a` less that of `b`, in nats a token, paired over the parts of the text.
+// KL divergence of `a` minus that of `b`, in nats per token, paired over the parts of the text.
 // REQUIRES candidates of one report.
 MeanAndError kld_difference(const CandidateReport& a, const CandidateReport& b);
 
-// Scales of 1 in an E4M3 cache. They are measured to compare with, and never advised.
+// Whether the candidate is an E4M3 cache with scales of 1. Controls are measured for comparison,
+// and never advised if there is another cache.
 bool is_control(const CandidateReport& candidate);
 
 struct CacheAdvice {
-  // The advised cache: FP8 where any FP8 cache was measured, else another quantised one. nullptr if
-  // there is none. A control only where nothing else was measured.
+  // The advised cache: FP8 if any FP8 cache was measured, else another quantised one. nullptr if
+  // there is none. A control only if nothing else was measured.
   const CandidateReport* cache = nullptr;
-  // The candidate of least KL divergence among those that may be advised.
+  // The candidate with the least KL divergence among those that may be advised.
   const CandidateReport* nearest = nullptr;
-  // Those that cannot be told from `nearest`, without `cache` itself.
+  // Candidates that cannot be told from `nearest`, without `cache` itself.
   std::vector<const CandidateReport*> tied;
-  size_t advisable = 0;  // caches among which the choice was made
+  size_t advisable = 0;  // caches that the choice was made from
 };
 
-// The least KL divergence decides. Among caches that cannot be told from it, fp8_e4m3 with policy
-// amax is taken, the plainest; without that one, the least.
+// Advises the least KL divergence. Among caches that cannot be told from it, takes the plainest,
+// fp8_e4m3 with policy amax, if it is there.
 CacheAdvice advise(const EvalReport& report);
 
-// The advised cache if it is FP8, whose limits charts show; else nullptr.
+// The advised cache if it is FP8, for charts that show its limits; else nullptr.
 const CandidateReport* advised_fp8(const EvalReport& report);
 
 }  // namespace fp8kv

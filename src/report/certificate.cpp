@@ -10,11 +10,11 @@
 namespace fp8kv {
 namespace {
 
-// What is known of K or of V in one layer.
+// The evidence about K or V in one layer.
 struct Evidence {
-  const std::vector<float>* amax = nullptr;  // per head; null: not known
-  const OctaveCounts* octaves = nullptr;     // null: not known
-  double growth = 0;                         // of amax in the last doubling; 0 if not known
+  const std::vector<float>* amax = nullptr;  // per head; null: unknown
+  const OctaveCounts* octaves = nullptr;     // null: unknown
+  double growth = 0;                         // of amax in the last doubling; 0 if unknown
 };
 
 ShareRange share_below(const OctaveCounts& octaves, double threshold) {
@@ -25,7 +25,7 @@ ShareRange share_below(const OctaveCounts& octaves, double threshold) {
   return {share(exponent), share(exact ? exponent : exponent + 1)};
 }
 
-// `scales` has one entry, or one for each of the heads.
+// `scales` has one entry, or one for each head.
 Margins margins_of(const Evidence& evidence, const std::vector<float>& scales,
                    const Fp8Spec& spec) {
   Margins margins;
@@ -45,14 +45,14 @@ Margins margins_of(const Evidence& evidence, const std::vector<float>& scales,
   return margins;
 }
 
-// Values up to half a step above the maximum still round to it, as they would without it.
+// Values up to half a step above the maximum round to it, with or without clamping.
 bool saturates(const Margins& margins, const Fp8Spec& spec) {
   const double half_step = std::ldexp(1.0, std::ilogb(spec.max) - spec.mantissa_bits - 1);
   return margins.saturation && *margins.saturation < -std::log2(1 + half_step / spec.max);
 }
 
-// Certain, wherever in its octave a value lies. For a scale that is a power of two, such as 1,
-// thresholds are bounds of octaves, and certainty takes no slack.
+// Whether the scale certainly underflows, wherever in its octave a value lies. If the scale is a
+// power of two, such as 1, thresholds are bounds of octaves, and no slack is needed.
 bool underflows(const Margins& margins) {
   if (!margins.underflow) return false;
   const bool exact = *margins.underflow == std::floor(*margins.underflow);
@@ -60,7 +60,7 @@ bool underflows(const Margins& margins) {
          margins.flushed->least > kMostFlushed;
 }
 
-// Without octaves the median is not known, but it is no larger than amax.
+// Without octaves the median is unknown, but it is no larger than amax.
 bool underflows_at_amax(const Evidence& evidence, const Fp8Spec& spec) {
   const double amax = largest(*evidence.amax);
   return amax > 0 && std::log2(amax / spec.min_normal) < kLeastUnderflowMargin;
@@ -109,15 +109,15 @@ TensorCertificate certify_tensor(const std::string& name, const Evidence& eviden
   return tensor;
 }
 
-// More text can only raise amax, so that what a scale of 1 loses stays lost, and what it holds may
-// be lost.
+// Withdraws `unit_safe` if the text was too short. More text can only raise amax: losses at a scale
+// of 1 stay, and values that fit now may be lost later.
 void withdraw_safety(TensorCertificate& tensor) {
   if (tensor.verdict != Verdict::unit_safe) return;
   tensor.verdict = Verdict::unknown;
   tensor.reason = "too little text";
 }
 
-// How much a verdict asks of the user. What is not known outweighs what is safe, and nothing else.
+// The rank of a verdict by how much it demands. `unknown` only outranks `unit_safe`.
 int demand(Verdict verdict) {
   switch (verdict) {
     case Verdict::unit_safe:
@@ -133,7 +133,7 @@ int demand(Verdict verdict) {
   return 3;
 }
 
-// Q under its own scale, or the one that 'inject --q-scales' would write.
+// Certifies Q with its own scale, or with the one that 'inject --q-scales' would write.
 std::optional<TensorCertificate> certify_q(const KvScales& converted, size_t layer,
                                            const Fp8Spec& spec, bool enough_text) {
   const Provenance& from = converted.provenance;

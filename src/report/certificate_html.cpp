@@ -13,12 +13,12 @@
 namespace fp8kv {
 namespace {
 
-// What goes further beyond the calibration text stands on the upper edge of the plot.
+// Shares above this are drawn at the upper edge of the plot.
 constexpr double kMostShare = 10;
 
 HtmlCell octaves(const std::optional<double>& margin) {
   if (!margin) return {"–", "NaN"};
-  // A scale is rounded, so a margin of 0 may come out a hair below it.
+  // Scales are rounded, so a margin of 0 may come out slightly below 0.
   const double shown = std::fabs(*margin) < 0.005 ? 0 : *margin;
   return {cat(shown < 0 ? "−" : "+", fixed(std::fabs(shown), 2)), cat(*margin)};
 }
@@ -52,8 +52,8 @@ bool is_held_out(const EvalReport& report) {
 
 using Heads = std::vector<float> LayerAmax::*;
 
-// Of each layer: what a part of the text reached, as a share of what all of it did; layers that are
-// zero throughout are left out.
+// For each layer, the amax of a part of the text as a share of the amax of all of it. Layers that
+// are zero throughout are left out.
 std::vector<double> shares_of(const std::vector<LayerAmax>& part, const std::vector<LayerAmax>& all,
                               Heads heads) {
   std::vector<double> shares;
@@ -69,7 +69,7 @@ struct Column {
   std::vector<LayerAmax> amax;
 };
 
-// The parts of the calibration text and, last, the evaluated one.
+// One column for each part of the calibration text, and a last one for the evaluated text.
 std::vector<Column> columns_of(const EvalReport& report) {
   std::vector<Column> columns;
   for (const AmaxAfter& part : report.calibration->convergence) {

@@ -1,4 +1,4 @@
-// Whether the scales are safe, and how soon calibration knew the ranges: parts of a page.
+// Parts of a page: whether the scales are safe, and how early calibration knew the ranges.
 #pragma once
 
 #include <string>
@@ -8,19 +8,19 @@
 
 namespace fp8kv {
 
-// The margins of every layer and the verdict on it; "" where no E4M3 cache was measured. Sortable.
+// A sortable table with every layer's margins and verdict; "" if no E4M3 cache was measured.
 std::string certificate_table(const EvalReport& report);
 std::string certificate_table(const Certificate& certificate, const std::string& whose);
 
-// What follows from them for the model, in paragraphs, with the flag that keeps layers in 16 bit
-// where some should be.
+// The conclusion for the model, as paragraphs. Has the flag that keeps layers in 16 bit, if some
+// should be.
 std::string certificate_verdict(const EvalReport& report);
-// `values` are those that scales may lose: "values that were seen".
+// `values` names what the scales may lose: "values that were seen".
 std::string certificate_verdict(const Certificate& certificate, const std::string& whose,
                                 const char* values);
 
-// Largest magnitudes after parts of the calibration text, as shares of those after all of it, and
-// in the evaluated text; "" where that is the same text.
+// The largest magnitudes after parts of the calibration text and in the evaluated text, as shares
+// of those after the whole calibration text. "" if both texts are the same.
 std::string convergence_figure(const EvalReport& report);
 std::string convergence_table(const EvalReport& report);
 

@@ -9,7 +9,7 @@
 namespace fp8kv {
 namespace {
 
-// Whether `part` is about half of `whole`. A small step would be taken for the growth of a whole
+// Whether `part` is about half of `whole`. The growth of a smaller step must not pass for that of a
 // doubling.
 bool is_half(const AmaxAfter& part, const AmaxAfter& whole) {
   const bool usable = part.tokens >= whole.tokens / 4 && part.tokens <= whole.tokens / 4 * 3;

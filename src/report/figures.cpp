@@ -32,7 +32,7 @@ std::vector<float> LayerScales::*scales_of(CacheTensor tensor) {
   return tensor == CacheTensor::k ? &LayerScales::k : &LayerScales::v;
 }
 
-// The floor of the bin that holds the median of what is not below every bin; 0 when nothing is.
+// The floor of the median's bin, over values that are not below every bin; 0 if there are none.
 double median_of(const std::vector<MagnitudeCounts>& heads) {
   std::vector<uint64_t> bins(kMagnitudeBins);
   uint64_t total = 0;
@@ -50,12 +50,12 @@ double median_of(const std::vector<MagnitudeCounts>& heads) {
   return 0;
 }
 
-// Candidates have the same colour in every chart: that of their place in the report.
+// A candidate has the same colour in every chart, given by its place in the report.
 int style_of(const EvalReport& report, const CandidateReport& candidate) {
   return static_cast<int>(&candidate - report.candidates.data());
 }
 
-// Numbers of the layers with a cache of their own.
+// The numbers of the layers with a cache of their own.
 template <typename Layer>
 std::vector<size_t> cached_layers(const std::vector<Layer>& layers) {
   std::vector<size_t> cached;
@@ -65,7 +65,7 @@ std::vector<size_t> cached_layers(const std::vector<Layer>& layers) {
   return cached;
 }
 
-// REQUIRES candidates with as many layers each.
+// REQUIRES candidates with equally many layers.
 Chart error_chart(const EvalReport& report, double (*error)(const LayerErrors&)) {
   const std::vector<size_t> layers = cached_layers(report.candidates[0].layers);
   Chart chart;
@@ -91,14 +91,14 @@ bool has_layers(const EvalReport& report) {
   return !report.candidates.empty() && !cached_layers(report.candidates[0].layers).empty();
 }
 
-// "0–512": tokens that a prediction could see.
+// "0–512": the number of tokens before the prediction.
 std::string depth_name(const TokenFigures& figures) {
   return cat(grouped(static_cast<uint64_t>(figures.first_depth)), "–",
              grouped(static_cast<uint64_t>(figures.end_depth)));
 }
 
-// Changes of perplexity from which on caches are beyond the plot: set where some are so far off
-// that those which matter could not be told apart.
+// The change of perplexity above which caches leave the plot. Finite only if some caches are so far
+// off that the nearer ones could not be told apart.
 double change_cap(const EvalReport& report) {
   constexpr double kNear = 0.05, kFar = 0.25;
   bool near = false, far = false;

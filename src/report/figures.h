@@ -1,4 +1,4 @@
-// The plots of an evaluation, as markup. Each is "" where the report has nothing to draw.
+// The plots of an evaluation, as markup. Each is "" if the report has nothing to draw.
 #pragma once
 
 #include <string>
@@ -8,21 +8,21 @@
 
 namespace fp8kv {
 
-// Largest and median magnitude of each layer, between the format's limits.
+// The largest and median magnitude of each layer, between the format's limits.
 std::string range_figure(const EvalReport& report, CacheTensor tensor);
 
-// Largest magnitude of each head of each layer.
+// The largest magnitude of each head of each layer.
 std::string head_figure(const EvalReport& report, CacheTensor tensor);
 
-// Relative error of each layer, of every candidate.
+// The relative error of each layer, for every candidate.
 std::string attention_error_figure(const EvalReport& report);
 std::string tensor_error_figure(const EvalReport& report, CacheTensor tensor);
 
-// By tokens in the cache; nothing where all predictions are about as deep.
+// Plotted by tokens in the cache; "" if all predictions have about the same depth.
 std::string perplexity_figure(const EvalReport& report);
 std::string divergence_figure(const EvalReport& report);
 
-// Bytes of a token in the cache of each dtype.
+// Bytes per token in the cache of each dtype.
 std::string capacity_figure(const EvalReport& report);
 
 }  // namespace fp8kv

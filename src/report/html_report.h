@@ -1,5 +1,5 @@
-// An evaluation as one HTML page to look at, print and keep: it loads nothing, needs no script, and
-// the same report gives the same bytes.
+// An evaluation as one HTML page to view, print and keep. It loads nothing and needs no script.
+// Equal reports give equal bytes.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace fp8kv {
 
-// Parts that the report lacks are left out. Every name in it may be hostile.
+// Leaves out parts that the report does not have. Escapes every name, since names may be hostile.
 std::string html_report(const EvalReport& report);
 
 }  // namespace fp8kv

@@ -8,7 +8,7 @@
 namespace fp8kv {
 namespace {
 
-// Keeps percent signs on the line of their number.
+// Keeps a percent sign on the same line as its number.
 std::string unbroken(std::string text) {
   for (size_t at = text.find(" %"); at != text.npos; at = text.find(" %", at)) {
     text.replace(at, 1, "&nbsp;");

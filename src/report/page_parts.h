@@ -1,4 +1,4 @@
-// What the pages of this room have in common: their head, their sections and lists.
+// The parts that this room's pages share: head, sections and lists.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace fp8kv {
 
-// Tables with a row for every layer are unfolded up to here.
+// The most layers for which tables with a row per layer start unfolded.
 inline constexpr int64_t kFewLayers = 8;
 
 struct PageHead {
@@ -20,23 +20,23 @@ struct PageHead {
 };
 std::string page_head(const PageHead& head);
 
-// The first lines of a page, the first of them the headline. `css_class` is "good", "unsure" or
-// "bad"; lines are plain.
+// The first lines of a page; the first one is the headline. `css_class` is "good", "unsure" or
+// "bad". Lines are plain text.
 std::string verdict_box(const std::string& css_class, const std::vector<std::string>& lines);
 
-// A section with its heading; "" without content, which is markup here and below.
+// A section with its heading; "" without content. `content` is markup, here and below.
 std::string section(const char* id, const char* heading, const std::string& content);
 
-// What opens by a click; "" without content.
+// Content that opens with a click; "" without content.
 std::string folded(const char* summary, const std::string& content, bool open);
 
 // A paragraph of plain text.
 std::string paragraph(const std::string& text);
 
-// Commands to copy, one a line.
+// Commands to copy, one per line.
 std::string command_box(const std::vector<std::string>& commands);
 
-// Adds a name and what it stands for to the items of a list; nothing without text.
+// Adds a name with its text to the items of a list; adds nothing if the text is "".
 void add_item(std::string& list, const char* name, const std::string& text);
 std::string definition_list(const std::string& items);
 

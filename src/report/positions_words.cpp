@@ -7,12 +7,12 @@
 namespace fp8kv {
 namespace {
 
-// A rotation keeps the length of a pair of elements, so that the larger of the two is at most
-// sqrt(2) times what it was at another angle; the factor of yarn and longrope is the same at all.
+// A rotation keeps the length of a pair of elements. So the larger element is at most sqrt(2) times
+// its size at another angle. The factor of yarn and longrope is the same at every position.
 constexpr const char* kReach =
     "the same keys turned otherwise reach up to 1.41 times the amax of K (--headroom 1.42)";
 
-// What longrope's runs rotated by.
+// The longrope factor sets that were measured.
 struct Measured {
   bool short_factors = false;
   bool long_factors = false;

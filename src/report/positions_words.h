@@ -1,5 +1,5 @@
-// What a certificate says of the lengths that were measured, for models whose rotation of K is
-// another in long prompts, or has a factor that multiplies K (yarn, longrope, dynamic).
+// Describes the prompt lengths that were measured. For models whose rotation of K changes in long
+// prompts, or multiplies K by a factor (yarn, longrope, dynamic).
 #pragma once
 
 #include <string>
@@ -9,11 +9,11 @@
 
 namespace fp8kv {
 
-// What no run has measured: "prompts beyond 4096 tokens"; "" where every rotation was.
+// The lengths that no run has measured: "prompts beyond 4096 tokens"; "" if every rotation was.
 std::string unmeasured_positions(const PositionsNote& note);
 
-// What was measured; what was not and can reach; how to measure it: a line each, as far as there is
-// something to say. None for models of other kinds.
+// Up to three lines: what was measured, what was not and could reach, and how to measure it. Empty
+// for other kinds of models.
 std::vector<std::string> positions_lines(const PositionsNote& note);
 
 }  // namespace fp8kv

@@ -1,4 +1,4 @@
-// Magnitudes of K or V, layer by layer, between the limits of a format.
+// Draws the magnitudes of K or V, layer by layer, between the limits of a format.
 #pragma once
 
 #include <optional>
@@ -13,22 +13,22 @@ enum class CacheTensor { k, v };
 
 struct LayerRanges {
   CacheTensor tensor = CacheTensor::k;
-  std::vector<std::string> layers;  // their numbers
-  std::vector<double> largest;      // of each of them
-  std::vector<double> median;       // of each, or empty where that is not known
+  std::vector<std::string> layers;  // layer numbers
+  std::vector<double> largest;      // one per layer
+  std::vector<double> median;       // one per layer, or empty if unknown
 };
 
 struct RangeLimits {
   Fp8Spec spec;
-  std::vector<double> scales;  // of each of the layers
+  std::vector<double> scales;  // one per layer
   std::string whose;           // "fp8_e4m3 amax"
-  int style = 0;               // of the limits' line
+  int style = 0;               // line style of the limits
 };
 
-// Without limits, the magnitudes alone.
+// Without limits, draws only the magnitudes.
 std::string range_chart(const LayerRanges& ranges, const std::optional<RangeLimits>& limits);
 
-// The places of layers with these numbers.
+// Names for the layers with these numbers, for the x axis.
 std::vector<std::string> layer_names(const std::vector<size_t>& layers);
 
 // "K" or "V".

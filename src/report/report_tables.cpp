@@ -27,7 +27,7 @@ std::string or_dash(const std::string& text) {
   return text.empty() ? "–" : text;
 }
 
-// The baseline stands in no chart, and has no verdict.
+// The baseline has no chart colour and no verdict.
 std::vector<HtmlCell> baseline_cells(const CandidateReport& of) {
   return {{of.name, "", "<span class=\"sign\"></span>"}, {"baseline", ""}};
 }

@@ -8,16 +8,16 @@
 
 namespace fp8kv {
 
-// The CSS class that colours a verdict: "good", "unsure" or "bad".
+// The CSS class for a verdict: "good", "unsure" or "bad".
 const char* loss_class(Loss loss);
 
-// One row for each cache, with its verdict and the colour that it has in the charts.
+// One row for each cache, with its verdict and its colour in the charts.
 std::string summary_table(const EvalReport& report);
 
 // One row for each candidate, layer and tensor. Sortable.
 std::string layer_table(const EvalReport& report);
 
-// What was measured, on what, with what.
+// What was measured, on which text, and with which model and device.
 std::string provenance_list(const EvalReport& report);
 
 }  // namespace fp8kv

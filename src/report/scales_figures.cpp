@@ -21,7 +21,7 @@ const OctaveCounts& octaves_of(const LayerOctaves& layer, CacheTensor tensor) {
   return tensor == CacheTensor::k ? layer.k : layer.v;
 }
 
-// Numbers of the layers with a cache.
+// The numbers of the layers with a cache.
 std::vector<size_t> cached_layers(const KvScales& scales) {
   std::vector<size_t> layers;
   for (size_t i = 0; i < scales.layers.size(); ++i) {
@@ -38,7 +38,7 @@ bool knows_half(const KvScales& scales) {
   return !scales.provenance.parts.back().layers.empty();
 }
 
-// What half of the text reached, as a share of what all of it did; NaN in a layer of zeros.
+// The amax after half of the text as a share of the amax after all of it; NaN in a layer of zeros.
 double share_of_half(const KvScales& scales, size_t layer, CacheTensor tensor) {
   const double half = largest(amax_of(scales.provenance.parts.back().layers[layer], tensor));
   const double all = largest(amax_of(scales.provenance.amax[layer], tensor));
@@ -123,7 +123,8 @@ std::string half_figure(const KvScales& scales) {
         tensor_letter(tensor), SeriesKind::line, tensor == CacheTensor::k ? 0 : 1, {}, {}, {}};
     for (const size_t layer : layers) {
       const double share = share_of_half(scales, layer, tensor);
-      series.values.push_back(std::isfinite(share) ? share : 1);  // of zeros all were seen
+      series.values.push_back(std::isfinite(share) ? share
+                                                   : 1);  // a layer of zeros has seen everything
       series.tips.push_back(
           cat("layer ", layer, ", ", series.name, ": ", short_percent(series.values.back(), 4)));
     }

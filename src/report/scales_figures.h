@@ -1,5 +1,5 @@
-// What calibration saw, layer by layer, as figures and tables of a page. Layers without a cache are
-// left out. All REQUIRE the largest magnitudes of every layer.
+// Figures and tables of what calibration saw in each layer. Layers without a cache are left out.
+// All REQUIRE the largest magnitudes of every layer.
 #pragma once
 
 #include <string>
@@ -9,13 +9,13 @@
 
 namespace fp8kv {
 
-// Largest and median magnitude of each layer, between the format's limits.
+// The largest and median magnitude of each layer, between the format's limits.
 std::string range_figure(const KvScales& scales, CacheTensor tensor);
 
-// For each layer the share of its values in every octave; "" where they were not counted.
+// For each layer the share of values in every octave; "" if octaves were not counted.
 std::string octave_figure(const KvScales& scales, CacheTensor tensor);
 
-// What half of the text reached, against all of it; "" where that is not known.
+// The amax after half of the text against that after all of it; "" if the half is unknown.
 std::string half_figure(const KvScales& scales);
 std::string half_table(const KvScales& scales);
 

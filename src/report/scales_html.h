@@ -1,5 +1,5 @@
-// Scales that calibration made as a page to look at, with the certificate on them. Loads nothing
-// from elsewhere and says the same without scripts.
+// A page about calibrated scales, with their certificate. Loads nothing, and reads the same without
+// scripts.
 #pragma once
 
 #include <string>
@@ -10,13 +10,13 @@
 namespace fp8kv {
 
 struct ScalesPage {
-  std::string name;  // of the model, or of the file
+  std::string name;  // of the model or of the file
   ServingNames names;
-  std::string date;          // "2026-11-22", of the day on which the page is made; "": not told
-  std::string tool_version;  // of the program that makes it
+  std::string date;          // the day on which the page is made, "2026-11-22"; "": not given
+  std::string tool_version;  // version of the program that makes the page
 };
 
-// REQUIRES the largest magnitudes of every layer in the provenance of the scales, which are E4M3.
+// REQUIRES E4M3 scales whose provenance has the largest magnitudes of every layer.
 std::string scales_html(const KvScales& scales, const ScalesPage& about);
 
 }  // namespace fp8kv

@@ -29,7 +29,7 @@ std::string made_words(const KvScales& scales) {
   return text;
 }
 
-// "2 of 6 layers need their scales"; "" for no such layer.
+// "2 of 6 layers need their scales"; "" if there is no such layer.
 std::string share_words(const Certificate& certificate, Verdict verdict, const char* one,
                         const char* several) {
   const size_t with = certificate.layers_with(verdict).size();
@@ -58,7 +58,7 @@ std::string at_1_words(const Certificate& certificate) {
                    : cat("would have done in ", count_of(safe, "layer"), "; ", unknown);
 }
 
-// Layers whose values are lost although a scale could hold them.
+// The layers whose values are lost although a scale could hold them.
 std::vector<size_t> lost_layers(const Certificate& certificate) {
   std::vector<size_t> lost = certificate.layers_that_do_not_hold();
   std::erase_if(
@@ -76,7 +76,7 @@ std::string more_text(const TextEvidence& evidence) {
 }  // namespace
 
 std::string inject_command(const KvScales& scales, const ServingNames& names) {
-  // The usual folder has one scale per layer.
+  // A folder for all runtimes has one scale per layer; only vLLM reads scales per head.
   return cat("fp8kv inject ", names.model, " --scales ", names.scales, " -o ", names.copy,
              scales.per_head() ? " --for vllm" : "");
 }

@@ -15,8 +15,8 @@ std::string runtime_dtype(const CandidateReport& cache) {
   return fp8_format(cache.dtype) ? "fp8_e5m2" : cache.dtype_name;
 }
 
-// Layers that were measured in 16 bit, and those that the certificate keeps there, are left out of
-// the cache.
+// The vLLM command. Leaves out of the FP8 cache the layers that were measured in 16 bit, and those
+// that the certificate keeps there.
 std::string serve_command(const EvalReport& report, const CandidateReport& cache,
                           const std::string& folder) {
   Certificate certificate;
@@ -37,7 +37,7 @@ std::string calibrate_command(const EvalReport& report, const CandidateReport& c
              names.scales);
 }
 
-// Before the commands: whether the verdict allows them.
+// The words before the commands: whether the verdict allows them.
 std::string condition(Loss loss) {
   switch (loss) {
     case Loss::within:
@@ -65,7 +65,8 @@ Serving serving_of(const EvalReport& report) {
                 report.baseline.name, "."),
             {}};
   }
-  // Scales of a policy are made by calibrate first; a file is there, and so is a checkpoint.
+  // Scales of a policy must be made by calibrate first. A scale file or a checkpoint already
+  // exists.
   const bool of_policy = report.calibration.has_value() || is_control(*cache);
   const bool is_written = !report.scales_file.empty() && !is_control(*cache);
   const std::filesystem::path file = is_written  ? report.scales_file

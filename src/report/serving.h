@@ -1,4 +1,4 @@
-// How to serve the advised cache: what has to be done, in words and commands.
+// Tells in words and commands how to serve the advised cache.
 #pragma once
 
 #include <string>
@@ -10,11 +10,11 @@ namespace fp8kv {
 
 struct Serving {
   std::string words;                  // one or two sentences; "" if no quantised cache was measured
-  std::vector<std::string> commands;  // in order; none where the cache is broken
+  std::vector<std::string> commands;  // in order; none if the cache is broken
 };
 
-// vLLM's command, and what makes the folder that it serves. TEXT stands for files
-// that the report does not name.
+// vLLM's command, and the commands that make its folder. TEXT stands for files that the report does
+// not name.
 Serving serving_of(const EvalReport& report);
 
 }  // namespace fp8kv

@@ -1,4 +1,4 @@
-// The names in commands that serve a model.
+// The names used in commands that serve a model.
 #pragma once
 
 #include <filesystem>
@@ -6,18 +6,18 @@
 
 namespace fp8kv {
 
-// Each as words of a shell.
+// Each name is quoted for a shell.
 struct ServingNames {
   std::string model = "MODEL";
   std::string scales = "SCALES.json";
-  std::string copy = "MODEL-fp8";  // the folder to make
+  std::string copy = "MODEL-fp8";  // the folder that inject makes
 };
 
-// `scales` is their file; `model` may be "" where it is not known.
+// `scales` is the path of the scale file. `model` may be "" if unknown.
 ServingNames serving_names(const std::filesystem::path& scales, const std::filesystem::path& model);
 
-// "Llama-3" of "models/Llama-3/" and of the cache's "models--org--Llama-3/snapshots/0a1b"; "" where
-// the path has no name of its own.
+// "Llama-3" for "models/Llama-3/", and for the hub cache's "models--org--Llama-3/snapshots/0a1b".
+// "" if the path has no name of its own.
 std::string model_name(const std::filesystem::path& model);
 
 }  // namespace fp8kv

@@ -13,10 +13,10 @@ namespace {
 
 constexpr size_t kLeastWidth = 64;
 
-// A row of characters, one column each.
+// A row of the plot: one string per column.
 using Row = std::vector<std::string>;
 
-// Columns that text takes: one for each character.
+// The number of columns of a text: one for each character.
 size_t width_of(const std::string& text) {
   return static_cast<size_t>(
       std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; }));
@@ -30,7 +30,7 @@ std::string right(const std::string& text, size_t columns) {
   return std::string(columns - std::min(columns, width_of(text)), ' ') + text;
 }
 
-// At most `columns` bytes of ASCII: what a foreign name may hold beyond that is escaped.
+// At most `columns` bytes of ASCII; other characters of a foreign name are escaped.
 std::string label(const std::string& name, size_t columns) {
   std::string text = quote(name);
   text = text.substr(1, text.size() - 2);
@@ -40,7 +40,7 @@ std::string label(const std::string& name, size_t columns) {
   return text.size() <= columns ? text : text.substr(0, columns - 2) + "..";
 }
 
-// A bar over `share` of the columns, to an eighth of one.
+// A bar over `share` of the columns, in steps of an eighth of a column.
 Row bar(double share, size_t columns) {
   static constexpr const char* kEighths[] = {" ", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
   const double clamped = std::isfinite(share) ? std::clamp(share, 0.0, 1.0) : 1.0;
@@ -79,13 +79,13 @@ LogRange range_over(const std::vector<double>& values) {
           std::exp2(std::floor(std::log2(range.high)) + 1)};
 }
 
-// Puts `mark` where `value` is.
+// Writes `with` at the column of `value`.
 void mark(Row& row, const LogRange& range, double value, const char* with) {
   const double at = std::floor(range.share(value) * static_cast<double>(row.size()));
   row[static_cast<size_t>(std::clamp(at, 0.0, static_cast<double>(row.size() - 1)))] = with;
 }
 
-// What one plot shows: the largest magnitude of each layer, and its scale. 0 in both: no cache.
+// The data of one plot: the largest magnitude and the scale of each layer; both 0 without a cache.
 struct RangesOf {
   char tensor;
   std::vector<double> amax;
@@ -128,7 +128,7 @@ std::string range_plot(const EvalReport& report, const CandidateReport& best, bo
   return range_plot({key ? 'K' : 'V', amax, scales, fp8_spec(*fp8_format(best.dtype))}, width);
 }
 
-// One number for a layer: of its heads the largest, as everywhere in tables.
+// One number per layer: the largest of its heads, as in all tables.
 RangesOf ranges_of(const KvScales& scales, bool key) {
   RangesOf ranges{key ? 'K' : 'V', {}, {}, kv_range(scales.format)};
   for (size_t i = 0; i < scales.layers.size(); ++i) {

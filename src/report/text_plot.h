@@ -1,5 +1,5 @@
-// Plots for a terminal: ranges of K and V against the format's limits, and of an evaluation the
-// error of the attention output too.
+// Plots for a terminal: the ranges of K and V against the format's limits. For an evaluation, also
+// the error of the attention output.
 #pragma once
 
 #include <string>
@@ -9,15 +9,15 @@
 
 namespace fp8kv {
 
-// How wide plots are drawn by commands: as a page of --help.
+// The width of plots in commands, equal to that of --help.
 inline constexpr int kPlotColumns = 80;
 
-// Lines of at most `width` columns; narrower than 64 counts as 64. Foreign names are made safe to
-// print and cut to fit.
+// Lines of at most `width` columns; widths below 64 count as 64. Foreign names are escaped and cut
+// to fit.
 std::string text_plot(const EvalReport& report, int width);
 
-// The ranges alone, of scales that know what they were made from; the same lines. REQUIRES the
-// largest magnitudes of every layer in their provenance.
+// Plots only the ranges, for scales with provenance, in the same lines. REQUIRES the largest
+// magnitudes of every layer in the provenance.
 std::string text_plot(const KvScales& scales, int width);
 
 }  // namespace fp8kv

@@ -23,7 +23,7 @@ std::vector<GateResult> default_failures(const CandidateReport& candidate) {
   return failures;
 }
 
-// "FP8 cache", or "cache" where no FP8 cache was measured.
+// "FP8 cache", or "cache" for other formats.
 std::string cache_noun(const CandidateReport& cache) {
   return fp8_format(cache.dtype) ? "FP8 cache" : "cache";
 }
@@ -65,7 +65,7 @@ std::string names_of(const std::vector<const CandidateReport*>& candidates) {
   return join(names);
 }
 
-// Why this cache and no other of its kind.
+// The reason to advise this cache and no other of its kind.
 std::string choice_line(const CacheAdvice& advice) {
   const CandidateReport& best = *advice.cache;
   const std::string kind = cache_noun(best);
@@ -92,7 +92,7 @@ std::string choice_line(const CacheAdvice& advice) {
              " nats. This text cannot tell it from ", names_of(advice.tied), ".");
 }
 
-// The control beside the advised cache.
+// Compares the control with the advised cache.
 std::string control_line(const EvalReport& report, const CacheAdvice& advice) {
   for (const CandidateReport& each : report.candidates) {
     if (!is_control(each) || each.is_variant() || &each == advice.cache) continue;
@@ -108,7 +108,7 @@ std::string control_line(const EvalReport& report, const CacheAdvice& advice) {
   return "";
 }
 
-// Formats beside FP8, so that none that was measured is left out.
+// Describes the measured formats besides FP8, so that none is left out.
 std::string others_line(const EvalReport& report, const CacheAdvice& advice) {
   std::vector<std::string> parts;
   for (const CandidateReport& each : report.candidates) {
@@ -151,7 +151,7 @@ std::string scales_line(const EvalReport& report) {
                                   : verdict_line(*certificate);
 }
 
-// The least that a layer's attention output is off, over all FP8 caches measured.
+// The smallest error of a layer's attention output over all measured FP8 caches.
 double least_error(const EvalReport& report, size_t layer) {
   double least = INFINITY;
   for (const CandidateReport& each : report.candidates) {
@@ -161,7 +161,8 @@ double least_error(const EvalReport& report, size_t layer) {
   return least;
 }
 
-// Layers in 16 bit already have no error, and are not among them.
+// Names layers that every FP8 cache harms. Layers already in 16 bit have no error, so they do not
+// count.
 std::string lossy_layers_line(const EvalReport& report, const CandidateReport& best) {
   std::vector<size_t> lossy;
   double most = 0;
