@@ -15,7 +15,7 @@ using jinja::Origin;
 using jinja::Value;
 using Members = std::vector<std::pair<Value, Value>>;
 
-// As ShareGPT and its kin call them. Source: the data sets ShareGPT_Vicuna, OpenHermes-2.5,
+// The role names of ShareGPT and its kin. Source: the data sets ShareGPT_Vicuna, OpenHermes-2.5,
 // SlimOrca and ToolACE.
 struct Role {
   std::string_view from;

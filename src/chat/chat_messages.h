@@ -1,4 +1,4 @@
-// The messages of a record, as templates are given them.
+// The messages of a record, in the form that templates get them.
 #pragma once
 
 #include "jinja/values/value.h"
@@ -6,10 +6,10 @@
 
 namespace fp8kv {
 
-// Of `messages`, as transformers passes them on: without members that are null, and what a message
-// calls reasoning_content, thinking or reasoning under the names that templates ask for. Of
-// ShareGPT's `conversations`, from and value as role and content: human is the user, gpt the
-// assistant. Throws for what is no list of messages, and for an empty one.
+// Converts `messages` as transformers passes them on. Leaves out members that are null.
+// reasoning_content, thinking or reasoning get the names that templates ask for. In ShareGPT's
+// `conversations`, from and value become role and content; human is the user, gpt the assistant.
+// Throws for anything but a list of messages, and for an empty list.
 jinja::Value chat_messages(const Json& record);
 
 }  // namespace fp8kv

@@ -19,7 +19,7 @@ using Variables = jinja::Template::Variables;
 constexpr const char* kTokens[] = {"bos_token", "eos_token", "unk_token", "sep_token",
                                    "pad_token", "cls_token", "mask_token"};
 
-// A token as a string, or as an object with its content; null: there is none.
+// Sets a token from a string, or from an object with its content. null removes the token.
 void set_token(const std::string& name, const Json& value, Variables& tokens) {
   std::erase_if(tokens, [&](const auto& each) { return each.first == name; });
   if (value.is_null()) return;
@@ -35,8 +35,8 @@ void read_tokens(const Json& json, Variables& tokens) {
   }
 }
 
-// What transformers gives every template: the tokens that have a name. special_tokens_map.json is
-// of old models, whose tokenizer_config.json has no list of added tokens.
+// The named tokens that transformers gives every template. special_tokens_map.json only counts for
+// old models, whose tokenizer_config.json has no list of added tokens.
 Variables special_tokens(const fs::path& folder) {
   Variables tokens;
   bool is_old = true;
@@ -55,7 +55,7 @@ Variables special_tokens(const fs::path& folder) {
   return tokens;
 }
 
-// By name, or as a file.
+// Finds a template by name, or else as a file.
 NamedTemplate chosen(const std::vector<NamedTemplate>& there, const std::string& choice,
                      const fs::path& folder) {
   for (const NamedTemplate& each : there) {

@@ -1,5 +1,5 @@
-// Conversations as the text that a model was trained on: its chat template, with its special
-// tokens.
+// Renders conversations as the text that a model was trained on: its chat template, with its
+// special tokens.
 #pragma once
 
 #include <cstdint>
@@ -16,25 +16,25 @@ namespace fp8kv {
 
 class ChatTemplate {
  public:
-  // Seconds since 1970: what templates that write the date are told.
+  // Seconds since 1970, for templates that write the date.
   using Clock = std::function<int64_t()>;
 
-  // The template of the model in `folder` that is called `choice`, or the file `choice`; "": the
-  // one that transformers takes. Nothing when the model has none and none is chosen. Throws for a
-  // choice that is not there, and for a template that cannot be used.
+  // Finds the template of the model in `folder` with the name `choice`, or the file `choice`; "":
+  // the one that transformers takes. Returns nothing if the model has none and none was chosen.
+  // Throws for a choice that does not exist, and for an unusable template.
   static std::optional<ChatTemplate> find_in(const std::filesystem::path& folder,
                                              const std::string& choice, Clock clock);
 
-  // Where it is from, for messages: 'MODEL/chat_template.jinja'.
+  // The template's origin for messages: 'MODEL/chat_template.jinja'.
   const std::string& label() const { return label_; }
-  // The same without folders, for what is to be kept: "chat_template.jinja".
+  // The origin without folders, for records: "chat_template.jinja".
   const std::string& file() const { return file_; }
 
-  // As apply_chat_template() of transformers renders a record of `messages`, or of ShareGPT's
-  // `conversations`; a record may also have `tools`, a list, and `chat_template_kwargs`, an object.
-  // Throws, naming the record, where the template refuses it.
+  // Renders a record like transformers' apply_chat_template(). It has `messages` or ShareGPT's
+  // `conversations`, and optionally `tools`, a list, and `chat_template_kwargs`, an object. Throws,
+  // naming the record, if the template refuses it.
   jinja::MarkedText render(const Json& record, bool add_generation_prompt) const;
-  // One message of a user, and the beginning of the answer.
+  // Renders one user message, and the beginning of the answer.
   jinja::MarkedText render_turn(std::string_view text) const;
 
   // See jinja::Template::literals.

@@ -1,4 +1,4 @@
-// What a rendered conversation is to a model: token ids.
+// Turns a rendered conversation into token ids.
 #pragma once
 
 #include <cstdint>
@@ -12,11 +12,11 @@ namespace fp8kv {
 
 class ChatTokens {
  public:
-  // `user_specials`: whether control tokens that messages spell become tokens, as transformers has
-  // it unless it is told to sanitize; else they are text. REQUIRES `tokenizer` to outlive this.
+  // `user_specials`: control tokens spelled out in messages become tokens, the default of
+  // transformers. Otherwise they stay text. REQUIRES `tokenizer` to outlive this object.
   ChatTokens(const Tokenizer& tokenizer, const ChatTemplate& chat, bool user_specials);
 
-  // Without BOS or EOS but those of the template. Thread-safe.
+  // Adds no BOS or EOS beyond those of the template. Thread-safe.
   std::vector<int32_t> encode(const jinja::MarkedText& text) const;
 
  private:

@@ -27,11 +27,11 @@ constexpr TokenDefault kCohere[] = {
 struct Row {
   std::string_view tokenizer_class;
   std::span<const TokenDefault> tokens;
-  bool of_tokenizer_json;  // also where there is such a file
+  bool of_tokenizer_json;  // also if there is a tokenizer.json
 };
 
-// Classes of models that write text. Source: AutoTokenizer.from_pretrained and apply_chat_template
-// of transformers 5.23 on folders that name the class and nothing else.
+// Tokenizer classes of models that write text. Source: AutoTokenizer.from_pretrained and
+// apply_chat_template of transformers 5.23, on folders that name only the class.
 constexpr Row kRows[] = {
     {"LlamaTokenizer", kLlama, false},    {"CodeLlamaTokenizer", kLlama, true},
     {"GPT2Tokenizer", kGpt2, true},       {"CodeGenTokenizer", kGpt2, true},

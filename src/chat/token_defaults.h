@@ -1,4 +1,4 @@
-// The special tokens that a class of tokenizers has where its files do not name them: a table.
+// A table of the special tokens that a tokenizer class has if its files do not name them.
 #pragma once
 
 #include <span>
@@ -11,9 +11,9 @@ struct TokenDefault {
   std::string_view token;
 };
 
-// What transformers 5.23 gives templates of a model whose tokenizer_config.json says this
-// tokenizer_class, with or without "Fast" at its end. Classes that it loads from tokenizer.json as
-// a tokenizer of no class, Llama's among them, have none there.
+// The tokens that transformers 5.23 gives templates for this tokenizer_class, with or without
+// "Fast" at its end. Returns none for classes that it loads from tokenizer.json without a class,
+// such as Llama's.
 std::span<const TokenDefault> token_defaults(std::string_view tokenizer_class,
                                              bool has_tokenizer_json);
 

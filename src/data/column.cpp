@@ -21,7 +21,7 @@ Json value_of(const Json& record, const std::string& column) {
               "name one of these with --column");
 }
 
-// The name by which the table of forms knows such a list.
+// Returns the field under which the table of record forms knows such a list.
 const char* form_of_list(const Json& list) {
   const Json first = list[0];
   if (first.is_object()) return first.has("from") ? "conversations" : "messages";

@@ -1,4 +1,4 @@
-// One named field of a record, as a record of a known form.
+// Turns one named field of a record into a record of a known form.
 #pragma once
 
 #include <string>
@@ -7,13 +7,13 @@
 
 namespace fp8kv {
 
-// By what the field holds: {"text": ...} for a string or null (an empty text), {"messages": ...} or
-// {"conversations": ...} for a list of objects, {"turns": ...} for one of strings, {"input_ids":
-// ...} for one of numbers. What chat templates take besides stays. Throws, with the fields that
-// there are, for a record without it, and for any other value.
+// Chooses the form by the field's value: {"text": ...} for a string, or for null (an empty text);
+// {"messages": ...} or {"conversations": ...} for a list of objects; {"turns": ...} for a list of
+// strings; {"input_ids": ...} for a list of numbers. Keeps the other fields that chat templates
+// take. Throws for a record without the field, listing its fields, and for any other value.
 Json with_column(const Json& record, const std::string& column);
 
-// Throws as with_column does for a record without it.
+// Throws for a record without the field, as with_column does.
 void require_column(const Json& record, const std::string& column);
 
 }  // namespace fp8kv

@@ -20,7 +20,7 @@ class CsvReader {
     with_context(label, [&] { read_header(); });
   }
 
-  // nullopt at the end.
+  // Returns nullopt at the end.
   std::optional<Json> next() {
     ++number_;
     if (!read_named_fields()) return std::nullopt;
@@ -58,7 +58,7 @@ class CsvReader {
                 "the first line names the columns, each by its own name");
   }
 
-  // False at the end; else one record that is no empty line.
+  // Reads the next record, and skips empty lines. Returns false at the end.
   bool read_fields() {
     fields_.clear();
     std::optional<std::string_view> line;
@@ -86,7 +86,8 @@ class CsvReader {
     }
   }
 
-  // From behind the opening quote. Returns what is behind the closing one, on its line.
+  // Reads a quoted field from behind its opening quote. Returns the rest of the line that closes
+  // it.
   std::string_view quoted_field(std::string_view line) {
     std::string field;
     for (;;) {

@@ -18,12 +18,12 @@ namespace fp8kv {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr size_t kDigestedAtOnce = size_t(1) << 20;  // between two looks for an interrupt
+constexpr size_t kDigestedAtOnce = size_t(1) << 20;  // bytes between two checks for an interrupt
 constexpr size_t kUnpackedAtOnce = size_t(1) << 20;
 constexpr size_t kUnpackedAhead = size_t(4) << 20;
 
-// Regular files are mapped; standard input, pipes and what the system only claims to be an empty
-// file, as in /proc, are read whole.
+// Maps regular files. Reads standard input, pipes and files of unknown size, as in /proc, as a
+// whole.
 DataSource open_bytes(const fs::path& path) {
   DataSource source;
   source.label = path == "-" ? "standard input" : quote(path.string());
@@ -39,7 +39,7 @@ DataSource open_bytes(const fs::path& path) {
   return source;
 }
 
-// The line that makes a file of it that can be read here.
+// The command that converts Arrow data into a file that fp8kv can read.
 std::string arrow_help(const fs::path& path, bool is_stream) {
   const std::string name = path == "-" ? "FILE.arrow" : plain(path.string());
   return cat(
@@ -49,12 +49,12 @@ std::string arrow_help(const fs::path& path, bool is_stream) {
       "')\"");
 }
 
-// "PARE" where its metadata is encrypted, which its reader says.
+// Parquet files with encrypted metadata begin with "PARE"; the Parquet reader refuses them.
 bool is_parquet(const DataSource& source) {
   return source.text.starts_with("PAR1") || source.text.starts_with("PARE");
 }
 
-// Files people have that look like data by their name only.
+// Refuses files that look like data only by their name.
 void refuse_foreign(const DataSource& source, const fs::path& path) {
   refuse_lfs_pointer(source.text, source.label);
   const bool arrow_file = source.text.starts_with("ARROW1");
@@ -78,15 +78,15 @@ void refuse_foreign(const DataSource& source, const fs::path& path) {
   }
 }
 
-// Checks the encoding of a text that is not packed, and digests the whole file, whatever part of it
-// is used later.
+// Checks the encoding of an unpacked text, and digests the whole file, whichever part is used
+// later.
 std::string checked_digest(const DataSource& source) {
   const bool is_text = source.packing == Packing::none && source.layout != DataLayout::parquet;
   Sha256 digest;
   for (size_t at = 0; at < source.text.size();) {
     check_interrupt();
     size_t end = std::min(at + kDigestedAtOnce, source.text.size());
-    // Not within a character: back over at most three continuation bytes.
+    // Steps back over at most three continuation bytes, so that no character is split.
     for (int i = 0;
          is_text && i < 3 && end < source.text.size() && (source.text[end] & 0xC0) == 0x80; ++i) {
       --end;
@@ -108,7 +108,7 @@ size_t skip_space(std::string_view text, size_t at) {
   return std::min(text.find_first_not_of(" \t\r\n", at), text.size());
 }
 
-// False for a text of nothing but space.
+// Skips white space. Returns false if the rest of the text is blank.
 bool skip_blank(TextStream& text) {
   for (;;) {
     const std::string_view next = text.peek(1);
@@ -139,7 +139,8 @@ bool is_whole_json(std::string_view text) {
   }
 }
 
-// By the name, and by what the text begins with. REQUIRES `text` to begin with what is no space.
+// Chooses the layout by the name, and by the first bytes. REQUIRES `text` to begin with a non-space
+// character.
 DataLayout layout_of(TextStream& text, DataKind kind) {
   if (kind == DataKind::csv) return DataLayout::csv;
   if (kind == DataKind::tsv) return DataLayout::tsv;
@@ -161,7 +162,7 @@ std::string digest_of_ends(std::string_view bytes) {
   return digest.hex();
 }
 
-// What is known of the whole file.
+// Fills in what is known of the file: its packing, layout, size and digest.
 void check_and_digest(DataSource& source, const fs::path& path, bool whole) {
   refuse_foreign(source, path);
   if (const PackedForm* packed = packed_form(source.text)) source.packing = packed->packing;
@@ -224,7 +225,7 @@ TextStream DataSource::open_text_ahead(TextStream::Where where) const {
   try {
     ahead = std::make_shared<ReadAhead<std::string>>(kUnpackedAhead, unpack);
   } catch (const std::system_error&) {
-    return open_text(std::move(where));  // there can be no thread
+    return open_text(std::move(where));  // no thread could be started
   }
   return TextStream(
       [ahead](std::string& out) {

@@ -18,8 +18,8 @@ namespace fp8kv {
 namespace fs = std::filesystem;
 namespace {
 
-// Where to end a piece of at most `limit` bytes: before the last line that begins in its second
-// half, else before a space, else between two characters.
+// The end of a piece of at most `limit` bytes: before the last line that begins in the piece's
+// second half, else before a space, else between two characters.
 size_t piece_end(std::string_view text, size_t limit) {
   if (text.size() <= limit) return text.size();
   for (size_t end = limit; end > limit / 2; --end) {
@@ -33,7 +33,7 @@ size_t piece_end(std::string_view text, size_t limit) {
   return end;
 }
 
-constexpr size_t kTextBytesAToken = 16;  // of a text that is sampled: more than nearly all have
+constexpr size_t kTextBytesAToken = 16;  // of a sampled text: more than nearly all texts have
 
 class WindowReader {
  public:
@@ -60,7 +60,7 @@ class WindowReader {
     report(source, before);
   }
 
-  // One window at each of `places`, bytes of the file.
+  // Takes one window at each of `places`, which are byte offsets in the file.
   void sample_file(const fs::path& path, const std::vector<uint64_t>& places) {
     sampled_ = true;
     const DataSource source = open_data_for_parts(path, options_.column);
@@ -89,7 +89,7 @@ class WindowReader {
     report(source, before);
   }
 
-  // Of all windows those at one place in each of `max_windows` equal parts.
+  // Keeps one window from each of `max_windows` equal parts, and drops the others.
   void keep_evenly() {
     const uint64_t found = out_.ids.size();
     if (found <= options_.max_windows) return;
@@ -128,7 +128,7 @@ class WindowReader {
     uint64_t documents, windows, tokens;
   };
   struct FileNotes {
-    std::vector<std::string> forms;  // of records, in order of appearance
+    std::vector<std::string> forms;  // the forms of its records, in order of appearance
     uint64_t empty = 0;
     bool rest_unused = false;
   };
@@ -141,7 +141,7 @@ class WindowReader {
     return {out_.documents, out_.ids.size(), out_.tokens};
   }
 
-  // Of the windows from `from` on those of the numbers `kept`, which rise.
+  // Keeps only the windows numbered `kept` among those from `from` on. `kept` must be ascending.
   void keep(const std::vector<size_t>& kept, size_t from) {
     out_.tokens -= tokens_in(std::span(out_.ids).subspan(from));
     size_t to = from;
@@ -154,7 +154,7 @@ class WindowReader {
     out_.tokens += tokens_in(std::span(out_.ids).subspan(from));
   }
 
-  // True when there is more to read but no need for it.
+  // Whether enough windows were read. Called while there is more to read.
   bool stop() {
     check_interrupt();
     if (full()) file_.rest_unused = true;
@@ -248,7 +248,7 @@ class WindowReader {
     out_.tokens += window.size();
     out_.ids.push_back(std::move(window));
     out_.document.push_back(out_.documents);
-    if (options_.shuffle && !sampled_) return;  // how much is to come is not known
+    if (options_.shuffle && !sampled_) return;  // the total is not known yet
     progress_.reach(std::min(
         1.0, static_cast<double>(out_.ids.size()) / static_cast<double>(options_.max_windows)));
   }
@@ -278,7 +278,7 @@ class WindowReader {
   bool warned_of_chat_ = false;
 };
 
-// Of regular files; 0 where one is none, and has no size before it is read.
+// The size of all files; 0 if one is not regular, since its size is unknown before it is read.
 uint64_t bytes_in(std::span<const fs::path> files) {
   uint64_t bytes = 0;
   for (const fs::path& file : files) {
@@ -313,7 +313,7 @@ void read_shuffled(std::span<const fs::path> files, const WindowOptions& options
 Windows read_windows(std::span<const fs::path> files, const TextEncoder& encoder,
                      const WindowOptions& options, Log& log) {
   FP8KV_ASSERT(!files.empty() && options.max_windows > 0);
-  for (const fs::path& file : files) {  // a mistyped name is found even if it is not needed
+  for (const fs::path& file : files) {  // finds a mistyped name even if the file is not needed
     if (file != "-" && !fs::exists(file)) {
       throw Error(cat(quote(file.string()), ": no such file"), "check the path");
     }

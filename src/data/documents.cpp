@@ -15,7 +15,7 @@
 namespace fp8kv {
 namespace {
 
-constexpr size_t kLargestJson = size_t(1) << 30;  // of a document that is parsed as a whole
+constexpr size_t kLargestJson = size_t(1) << 30;  // limit for a document that is parsed as a whole
 
 Json parse_whole(const DataSource& source) {
   TextStream stream = source.open_text([&] { return source.label; });
@@ -28,7 +28,7 @@ Json parse_whole(const DataSource& source) {
   return Json::parse(text, source.label);
 }
 
-// As DocumentVisitor, with about how many bytes a record takes.
+// Like DocumentVisitor, with the approximate number of bytes of each record.
 struct Reader {
   std::function<bool()> more;
   std::function<void(TextStream& text)> text;
@@ -89,12 +89,12 @@ void read_documents(const DataSource& source, const Reader& reader) {
   for (size_t i = 0; i < records.size() && reader.more(); ++i) reader.record(records[i], 0);
 }
 
-// Below this a thread costs more than it brings.
+// The file size from which a second thread pays off.
 constexpr size_t kLeastAhead = size_t(1) << 20;  // bytes of the file
-constexpr size_t kMostAhead = size_t(4) << 20;   // bytes of records that wait, about
+constexpr size_t kMostAhead = size_t(4) << 20;   // approximate bytes of waiting records
 
-// A record, or why there is none. Whoever takes it is first asked for more where reading in one
-// thread would have asked.
+// A record, or the error in its place. `ask_first`: the consumer first asks `more`, as a single
+// thread would have.
 struct ReadRecord {
   std::optional<Json> record;
   size_t bytes = 0;
@@ -118,8 +118,8 @@ bool is_read_ahead(const DataSource& source) {
   return false;
 }
 
-// Reads, unpacks and parses in another thread. The same records, and the same error behind them, as
-// in one thread.
+// Reads, unpacks and parses in another thread. Gives the same records and the same final error as a
+// single thread.
 void read_ahead(const DataSource& source, const Reader& reader) {
   const auto read = [&source](const ReadAhead<ReadRecord>::Put& put) {
     bool wanted = true, asked = false;
@@ -141,7 +141,7 @@ void read_ahead(const DataSource& source, const Reader& reader) {
   try {
     ahead = std::make_unique<ReadAhead<ReadRecord>>(kMostAhead, read);
   } catch (const std::system_error&) {
-    return read_documents(source, reader);  // there can be no thread
+    return read_documents(source, reader);  // no thread could be started
   }
   while (const auto next = ahead->next()) {
     if (next->ask_first && !reader.more()) return;

@@ -16,11 +16,11 @@ bool has(const Names& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-// The whole schema as a record, so that what is missing is said as of any record.
+// The schema as a record, so that missing columns give the same messages as missing fields.
 Json schema_record(const ParquetFile& file) {
   JsonWriter json(JsonWriter::Layout::one_line);
   json.begin_object();
-  Names seen;  // names may be there twice
+  Names seen;  // names may repeat
   for (const std::string& name : file.columns()) {
     if (has(seen, name)) continue;
     json.member(name, "");
@@ -38,7 +38,8 @@ Names fields_of(const RecordForm& form) {
   return names;
 }
 
-// Those of the first form that the file has, or `column`, and what chat templates take besides.
+// The columns to read: `column`, or those of the first matching record form, and those that chat
+// templates take besides.
 Names columns_of(const ParquetFile& file, const std::string& column) {
   const Json schema = schema_record(file);
   Names columns = {"tools", "chat_template_kwargs"};

@@ -1,4 +1,4 @@
-// Rows of a Parquet file as records.
+// Reads the rows of a Parquet file as records.
 #pragma once
 
 #include <optional>
@@ -12,17 +12,17 @@ namespace fp8kv {
 
 class ParquetRecords {
  public:
-  // With the columns of the first form of records that the file has, or `column`, and with what
-  // chat templates take besides: others are not read. REQUIRES `bytes` to outlive this. Throws,
-  // with the names of the columns, where none of a form is there; see ParquetRows for the rest.
+  // Reads only `column`, or the columns of the first matching record form, and those that chat
+  // templates take besides. REQUIRES `bytes` to outlive this object. Throws, with the names of the
+  // columns, if no form matches. ParquetRows says what else is thrown.
   ParquetRecords(std::string_view bytes, const std::string& label, const std::string& column);
 
-  // nullopt at the end.
+  // Returns nullopt at the end.
   std::optional<Json> next();
   void skip(uint64_t records) { rows_.skip(records); }
   uint64_t count() const { return file_.rows(); }
-  size_t bytes() const { return rows_.json().size(); }  // of the last one, as JSON
-  uint64_t taken() const { return rows_.number(); }     // or gone over
+  size_t bytes() const { return rows_.json().size(); }  // of the last record, as JSON
+  uint64_t taken() const { return rows_.number(); }     // records returned or skipped
 
  private:
   ParquetFile file_;

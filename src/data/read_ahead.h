@@ -1,5 +1,5 @@
-// What one thread makes and another takes, in the same order, so that files are read and unpacked
-// while their text becomes tokens. Knows nothing of files or records.
+// Passes items in order from a producing thread to a consuming one, so that files are read and
+// unpacked while their text becomes tokens. Knows nothing of files or records.
 #pragma once
 
 #include <chrono>
@@ -20,17 +20,18 @@ namespace fp8kv {
 template <typename T>
 class ReadAhead {
  public:
-  // Waits for room. False when nobody wants more: the maker is to return.
+  // Adds an item, after waiting for room. Returns false if no more are wanted; the producer must
+  // then return.
   using Put = std::function<bool(T item, size_t bytes)>;
 
-  // Runs `make` in a thread of its own. At most `most_bytes` wait, or one item where that is
-  // larger, and what waited before is held until it is taken. Throws std::system_error where there
-  // can be no thread.
+  // Runs `make` in its own thread. At most `most_bytes` wait (or one larger item), besides those
+  // that were already handed over but not returned yet. Throws std::system_error if no thread can
+  // be started.
   ReadAhead(size_t most_bytes, std::function<void(const Put&)> make)
       : most_bytes_(most_bytes), thread_([this, make = std::move(make)] { run(make); }) {}
   ReadAhead(const ReadAhead&) = delete;
   ReadAhead& operator=(const ReadAhead&) = delete;
-  // Waits until the maker has noticed.
+  // Waits until the producer has returned.
   ~ReadAhead() {
     {
       const std::lock_guard lock(mutex_);
@@ -40,8 +41,8 @@ class ReadAhead {
     thread_.join();
   }
 
-  // nullopt at the end. Throws what the maker threw, behind all that it put before, and where an
-  // interrupt has come.
+  // Returns nullopt at the end. After the producer's last item, throws what the producer threw.
+  // Throws if an interrupt came.
   std::optional<T> next() {
     if (taken_.empty()) take();
     if (taken_.empty()) {
@@ -69,7 +70,7 @@ class ReadAhead {
     there_.notify_one();
   }
 
-  // All that waits, so that the threads do not wake each other for every item.
+  // Takes all waiting items at once, so that the threads do not wake each other for each one.
   void take() {
     std::unique_lock lock(mutex_);
     while (waiting_.empty() && !ended_) {
@@ -97,16 +98,16 @@ class ReadAhead {
   }
 
   size_t most_bytes_;
-  std::deque<T> taken_;  // of the thread that takes
+  std::deque<T> taken_;  // used only by the consumer
   std::mutex mutex_;
-  std::condition_variable there_;  // an item, or the end
+  std::condition_variable there_;  // signals an item, or the end
   std::condition_variable room_;
   std::deque<T> waiting_;
   size_t waiting_bytes_ = 0;
   std::exception_ptr error_;
   bool ended_ = false;
   bool unwanted_ = false;
-  std::thread thread_;  // the last: it uses all of the above
+  std::thread thread_;  // last member: it uses all of the above
 };
 
 }  // namespace fp8kv

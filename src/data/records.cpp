@@ -8,7 +8,8 @@
 namespace fp8kv {
 namespace {
 
-// A null counts as there: `content` is null in assistant messages that only call tools.
+// Whether the key is present, even as null: `content` is null in assistant messages that only call
+// tools.
 bool has_key(const Json& object, std::string_view key) {
   if (!object.is_object()) return false;
   for (size_t i = 0; i < object.size(); ++i) {
@@ -47,7 +48,7 @@ void read_turns(const Json& record, const RecordForm& form, Record& out) {
   for (size_t i = 0; i < turns.size(); ++i) add_line(out.text, turns[i].as_string());
 }
 
-// A string, or a list of parts {"type": "text", "text" or "value": ...}.
+// Returns a string as it is, and joins a list of parts {"type": "text", "text" or "value": ...}.
 std::string content_text(const Json& content) {
   if (!content.is_array()) return content.as_string();
   std::string text;
@@ -63,7 +64,7 @@ std::string content_text(const Json& content) {
   return text;
 }
 
-// Both spellings in use: role and content, or from and value.
+// Reads both spellings of messages: role and content, or from and value.
 void read_chat(const Json& record, const RecordForm& form, Record& out) {
   const Json messages = array_at(record, form.fields[0]);
   for (size_t i = 0; i < messages.size(); ++i) {

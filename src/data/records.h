@@ -1,5 +1,5 @@
-// What the records of a data set look like: a table, one row per form. Turns one record into text
-// or ids; knows nothing of files, windows or chat templates.
+// A table with one row for each form of record in data sets. Turns a record into text or ids. Knows
+// nothing of files, windows or chat templates.
 #pragma once
 
 #include <optional>
@@ -12,14 +12,14 @@
 namespace fp8kv {
 
 struct RecordForm {
-  std::vector<std::string> fields;  // all must be there, the first decides; "x?" may be absent
+  std::vector<std::string> fields;  // all must be present, the first one decides; "x?" is optional
   std::string summary;              // for people
-  bool is_chat = false;             // a conversation
+  bool is_chat = false;             // it is a conversation
 
   std::string name() const;  // "prompt+completion"
 };
 
-// In the order in which a record is matched.
+// In the order in which forms are tried.
 std::span<const RecordForm> record_forms();
 
 struct Record {
@@ -28,11 +28,11 @@ struct Record {
   std::optional<Json> ids;  // the array of `input_ids`
 };
 
-// The form that a record has. Throws for what is no object, and for a record that fits none.
+// The form of a record. Throws if it is no object, or fits no form.
 const RecordForm& form_of(const Json& record);
 
-// The parts of a record are joined by newlines; of a chat they are "role: content". Throws, naming
-// place and key, for a record that fits no form and for a field of another type.
+// Joins the parts of a record with newlines; those of a chat are "role: content". Throws, naming
+// place and key, for a record that fits no form and for a field of the wrong type.
 Record read_record(const Json& record);
 
 }  // namespace fp8kv

@@ -11,8 +11,8 @@
 namespace fp8kv {
 namespace {
 
-constexpr size_t kLineSearched = 4096;  // for the begin of a line behind a place
-constexpr int kMostEmpty = 1000;        // records in a row with nothing in them
+constexpr size_t kLineSearched = 4096;  // bytes searched for the next line behind a place
+constexpr int kMostEmpty = 1000;        // empty records in a row before giving up
 
 size_t character_at(std::string_view text, size_t at) {
   while (at < text.size() && (text[at] & 0xC0) == 0x80) ++at;
@@ -48,7 +48,7 @@ Json record_of(const DataSource& source, const Json& record) {
 void visit_lines(const DataSource& source, const std::vector<uint64_t>& places,
                  const SampleVisitor& visit) {
   const std::string_view text = source.text;
-  size_t taken_to = 0;  // the end of the last record
+  size_t taken_to = 0;  // end of the last record taken
   for (const uint64_t place : places) {
     const size_t newline = place == 0 ? text.npos : text.rfind('\n', place - 1);
     size_t begin = std::max(newline == text.npos ? 0 : newline + 1, taken_to);

@@ -1,4 +1,4 @@
-// Documents at places that are spread evenly over files, read without the rest of them.
+// Reads documents at evenly spread places in files, without reading the rest.
 #pragma once
 
 #include <cstdint>
@@ -12,20 +12,21 @@
 
 namespace fp8kv {
 
-// One byte in each of `count` equal parts of `total` bytes, drawn by `seed`, rising. The last
-// sixteenth of each part is left out, so that two places are never next to each other.
+// Draws one byte from each of `count` equal parts of `total` bytes, by `seed`, in ascending order.
+// Skips the last sixteenth of each part, so that two places are never adjacent.
 std::vector<uint64_t> sample_places(uint64_t total, uint64_t count, uint64_t seed);
 
 struct SampleVisitor {
-  // `fraction`: which part of the document the place is in, from 0 to below 1. Both return whether
-  // there was anything in it.
+  // `fraction`: the position of the place within the document, from 0 to below 1. Both return
+  // whether the document had any content.
   std::function<bool(std::string_view text)> text;
   std::function<bool(const Json& record, double fraction)> record;
 };
 
-// The document at each of `places`, bytes of the file: the record that holds it, or the next one
-// that was not taken yet and has something in it; of a text the `text_bytes` behind the place, from
-// the begin of a line where there is one. Throws for what cannot be read but from its begin.
+// Visits the document at each of `places`, which are byte offsets in the file. In record files it
+// is the record at the place, or the next one with content that was not taken yet. In a text it is
+// `text_bytes` from the next line on, if a line begins nearby, else from the place itself.
+// Throws for data that can only be read from its beginning.
 void visit_sample(const DataSource& source, const std::vector<uint64_t>& places, size_t text_bytes,
                   const SampleVisitor& visit);
 

@@ -8,9 +8,9 @@
 namespace fp8kv {
 namespace {
 
-// By the first hex digit of SHA-256 over the ids: the half takes the digits that 2 divides, the
-// quarter those that 4 divides, the eighth those that 8 divides. 0 is the eighth, kTextParts is
-// none.
+// The smallest part that a window belongs to: 0 is the eighth, kTextParts is none. It depends on
+// the first hex digit of SHA-256 over the ids. The half has the digits divisible by 2, the quarter
+// those by 4, the eighth those by 8.
 size_t smallest_part_of(const std::vector<int32_t>& window) {
   Sha256 digest;
   digest.add({reinterpret_cast<const char*>(window.data()), window.size() * sizeof(int32_t)});

@@ -1,5 +1,5 @@
-// In which parts of a text a window is, decided by its ids alone: so the parts of several
-// calibrations together are those of one over all of their text, however it was divided.
+// Assigns windows to parts of a text by their ids alone. So the parts of several calibrations add
+// up to those of one calibration over all of their text, however it was divided.
 #pragma once
 
 #include <array>
@@ -12,12 +12,12 @@
 
 namespace fp8kv {
 
-// Windows in the first eighth, in the first quarter, and in the first half.
+// The numbers of windows in the first eighth, the first quarter and the first half.
 using TextParts = std::array<size_t, kTextParts>;
 
-// Puts the windows of the first eighth before the rest of the first quarter, those before the rest
-// of the first half, and those before the others, each in the order that they had. Returns how many
-// are in each part: about that share of many windows, and any number of a few.
+// Sorts windows by part: the first eighth, the rest of the first quarter, the rest of the first
+// half, then the others. Keeps the order within each. Returns the number of windows in each part.
+// Parts have about their nominal share of many windows, but any number of a few.
 TextParts put_parts_first(std::span<std::vector<int32_t>> windows);
 
 }  // namespace fp8kv

@@ -10,7 +10,7 @@ namespace {
 
 constexpr size_t kLongestLine = size_t(1) << 30;
 
-// Of a character at the end of `text` that more bytes may complete.
+// The number of bytes at the end of `text` that begin a character and lack its rest.
 size_t open_character(std::string_view text) {
   for (size_t n = 1; n <= std::min<size_t>(3, text.size()); ++n) {
     const auto byte = static_cast<unsigned char>(text[text.size() - n]);
@@ -72,7 +72,7 @@ bool TextStream::read_named() {
   }
 }
 
-// What was read before is dropped when it is more than what is left.
+// Drops text that was already read once it is more than the rest.
 bool TextStream::read_more() {
   check_interrupt();
   if (bad_) throw *bad_;

@@ -1,5 +1,5 @@
-// A text that is read once from its begin to its end: one that lies in memory, or one that comes
-// part by part, of which only what was asked for is held.
+// A text that is read once from its beginning to its end. It is in memory, or arrives in parts, of
+// which only the requested text is held.
 #pragma once
 
 #include <cstddef>
@@ -16,27 +16,28 @@ inline constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
 class TextStream {
  public:
-  // Appends some more bytes; false at the end. A byte-order mark at the front is left out.
+  // Appends more bytes; returns false at the end. A byte-order mark at the beginning is left out.
   using More = std::function<bool(std::string& out)>;
-  // Where it is, for messages; asked when an error is thrown. Empty: whoever reads says so.
+  // The place for messages, asked only when an error is thrown. Empty: the reader of the stream
+  // adds it.
   using Where = std::function<std::string()>;
   explicit TextStream(More more, Where where = {});
-  // REQUIRES `whole` to be UTF-8, and to outlive this.
+  // REQUIRES `whole` to be UTF-8, and to outlive this object.
   explicit TextStream(std::string_view whole) : rest_(whole) {}
   TextStream(const TextStream&) = delete;
   TextStream& operator=(const TextStream&) = delete;
 
-  // What comes next: at least `length` bytes unless the text ends before; all of it where it lies
-  // in memory. Valid until the next call. Throws for what is not UTF-8, with the offset.
+  // The next text: at least `length` bytes unless the text ends first, or everything if it is in
+  // memory. Valid until the next call. Throws for invalid UTF-8, with the offset.
   std::string_view peek(size_t length);
-  // REQUIRES that many bytes to have been seen.
+  // REQUIRES that peek() returned that many bytes.
   void skip(size_t length);
   // The next line without its newline; nullopt at the end. Valid until the next call. Throws for a
   // line of more than a GiB.
   std::optional<std::string_view> line();
 
   bool at_end() { return peek(1).empty(); }
-  // How many bytes were skipped.
+  // The number of bytes that were skipped.
   size_t position() const { return position_; }
 
  private:
@@ -44,15 +45,15 @@ class TextStream {
   bool read_named();
   void check_utf8(bool at_end);
 
-  More more_;  // empty: all is there
+  More more_;  // empty: the whole text is in rest_
   Where where_;
-  std::string held_;    // what was read, when it comes part by part
-  size_t checked_ = 0;  // bytes of it that are whole characters
-  size_t begin_ = 0;    // of what comes next, in it
+  std::string held_;    // text read so far, if it arrives in parts
+  size_t checked_ = 0;  // checked bytes of held_: complete, valid characters
+  size_t begin_ = 0;    // start of the unread text in held_
   std::string_view rest_;
   size_t position_ = 0;
   size_t lines_ = 0;          // newlines before held_
-  std::optional<Error> bad_;  // behind what is whole: thrown when that is used up
+  std::optional<Error> bad_;  // thrown once the valid text before it is used up
 };
 
 }  // namespace fp8kv

@@ -15,7 +15,7 @@ float rounded_to(DType dtype, float value) {
   return dtype == DType::f16 ? f16_to_float(f16_from_float(value)) : value;
 }
 
-// The step from 1 to the next number, as torch.finfo has it.
+// The step from 1 to the next number, like torch.finfo(dtype).eps.
 float epsilon_of(DType dtype) {
   if (dtype == DType::bf16) return 0x1p-7f;
   return dtype == DType::f16 ? 0x1p-10f : 0x1p-23f;

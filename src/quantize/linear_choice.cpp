@@ -36,7 +36,7 @@ void check_layout(const Checkpoint& checkpoint, const ModelTensor& tensor) {
               "serve this model in 16 bit; its KV cache can be FP8: see 'fp8kv calibrate'");
 }
 
-// Whether experts lie in one tensor of rows.
+// Whether one tensor holds the rows of all experts.
 bool has_rows_of_all(const ModelConfig& config) {
   return std::any_of(config.tensors.begin(), config.tensors.end(), [](const TensorRow& row) {
     return row.roles.back() == TensorRole::expert_up && row.layout == TensorLayout::rows &&
@@ -44,7 +44,7 @@ bool has_rows_of_all(const ModelConfig& config) {
   });
 }
 
-// The matrices of `written` that a tensor of all experts has.
+// The matrices of `written` that are parts of a tensor with all experts.
 std::vector<RowsApart> rows_apart(const ModelTensor& tensor,
                                   const std::vector<ModelTensor>& written) {
   std::vector<RowsApart> all;
@@ -58,15 +58,16 @@ std::vector<RowsApart> rows_apart(const ModelTensor& tensor,
   return all;
 }
 
-// "re:.*vision_tower\..*" of "model.vision_tower.layers.0.mlp.fc1": runtimes and versions of them
-// differ in what stands before.
+// Returns "re:.*vision_tower\..*" for "model.vision_tower.layers.0.mlp.fc1". The prefix is left
+// open, because runtimes and their versions differ in it.
 std::string part_pattern(std::string_view name) {
   constexpr std::string_view kModel = "model.";
   if (name.starts_with(kModel)) name.remove_prefix(kModel.size());
   return cat("re:.*", name.substr(0, name.find('.')), "\\..*");
 }
 
-// What the model's own table does not know: other parts, and layers behind the last.
+// The `ignore` entry of a module outside the model's own table: another part, or a layer behind the
+// last.
 std::string ignored_other(const std::string& module, const ModelConfig& config) {
   const bool in_layers = module.starts_with(cat(config.model_prefix, "layers."));
   return in_layers ? module : part_pattern(module);

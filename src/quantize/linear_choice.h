@@ -1,4 +1,4 @@
-// Which tensors of a model become FP8, and which are left alone.
+// Chooses the tensors of a model that become FP8, and those that stay as they are.
 #pragma once
 
 #include <cstdint>
@@ -16,28 +16,28 @@ namespace fp8kv {
 // Rows of a tensor that become a matrix of their own.
 struct RowsApart {
   std::string name;
-  int64_t first_row = 0;  // of the tensor [experts, rows, columns], counted through all experts
+  int64_t first_row = 0;  // in the tensor [experts, rows, columns], counted over all experts
   Shape shape;
 };
 
 struct LinearChoice {
   std::set<std::string> quantised;  // matrices, by the names that they are written with
-  // Tensors with the rows of all experts of a layer, and what they are taken apart to.
+  // Tensors that hold the rows of all experts, and the matrices that they are split into.
   std::map<std::string, std::vector<RowsApart>> apart;
-  // Modules with a matrix that are left alone, as an `ignore` list of compressed-tensors: lm_head,
-  // whether it has a tensor or not, routers, and projections of the embedding; parts that are not
-  // the language model's as patterns of their names.
+  // The unquantised modules with a matrix, as an `ignore` list of compressed-tensors. It has
+  // lm_head (even without a tensor), routers, and projections of the embedding. Parts outside the
+  // language model appear as patterns of their names.
   std::vector<std::string> ignore;
 };
 
-// The model as it is written: experts that lie in one tensor one after another have tensors of
-// their own, with the names that llm-compressor gives them and runtimes read.
+// The model as it will be written. Experts that share one tensor get tensors of their own, with the
+// names that llm-compressor gives them and runtimes read.
 ModelConfig written_config(const ModelConfig& config);
 
-// Attention's and feed-forward matrices, those of experts too. Throws for matrices in a layout that
-// no runtime reads in FP8: rows as columns, experts in one tensor where the family has no names for
-// experts apart. REQUIRES the config that read_model_config gave, of a model whose weights are
-// plain numbers.
+// Chooses the matrices of attention and feed-forward layers, with those of experts. Throws for
+// layouts that no runtime reads in FP8: rows stored as columns, or experts in one tensor if the
+// family has no names for separate ones.
+// REQUIRES the config from read_model_config, and weights that are plain numbers.
 LinearChoice choose_linears(const Checkpoint& checkpoint, const ModelConfig& config);
 
 // Throws unless the weights of the checkpoint are plain numbers.

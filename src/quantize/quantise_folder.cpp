@@ -23,7 +23,7 @@ namespace fp8kv {
 namespace fs = std::filesystem;
 namespace {
 
-// KV scales go in the form that most runtimes load.
+// The target for KV scales: the form that most runtimes load.
 constexpr const char* kScalesForm = "portable";
 
 void check_free_of_scales(const Checkpoint& checkpoint) {
@@ -35,7 +35,7 @@ void check_free_of_scales(const Checkpoint& checkpoint) {
                   " brings its scales along"));
 }
 
-// Everything that decides the bits of the shards.
+// Everything that decides the bits of the shards, as one text.
 std::string identity_of(const Checkpoint& checkpoint, const QuantiseOptions& options,
                         const std::string& config, const std::map<std::string, float>* inputs) {
   JsonWriter out;
@@ -55,7 +55,7 @@ std::string identity_of(const Checkpoint& checkpoint, const QuantiseOptions& opt
   return out.end_object().text();
 }
 
-// One folder on its way.
+// Builds one output folder.
 class Folder {
  public:
   Folder(const Checkpoint& checkpoint, const ModelConfig& config,
@@ -89,7 +89,7 @@ class Folder {
       add(shard.file, FileMade::written, shard.bytes);
   }
 
-  // All but the shards.
+  // Writes all files except the shards.
   void write_files(const fs::path& folder) {
     for (const auto& [name, file] : files_) {
       check_interrupt();
@@ -97,7 +97,7 @@ class Folder {
     }
   }
 
-  // `finished`: where shards are kept; null: nowhere.
+  // `finished`: the store of finished shards, or null to keep none.
   void write_shards(const fs::path& folder, const FinishedFiles* finished, Log& log) {
     ThreadPool threads(options_.threads > 0 ? options_.threads : usable_cores());
     Progress progress(log, "quantising", report_.plan.before_bytes);
@@ -122,7 +122,7 @@ class Folder {
     return names;
   }
 
-  // Into the folder, which is complete but for them. What they change is written anew.
+  // Adds scales to the folder, which is otherwise complete. Files that change are written again.
   void write_scales(const fs::path& folder, const KvScales& scales) {
     const Checkpoint made = Checkpoint::open(folder);
     const ScalePatch patch = make_patch(made, scales, inject_target_at(kScalesForm), false);
@@ -198,7 +198,7 @@ class Folder {
   const QuantiseOptions& options_;
   QuantiseReport report_;
   std::string config_;
-  std::map<fs::path, PlannedFile> files_;  // all but the shards
+  std::map<fs::path, PlannedFile> files_;  // without the shards
 };
 
 void sort_files(QuantiseReport& report) {
@@ -206,7 +206,7 @@ void sort_files(QuantiseReport& report) {
             [](const InjectedFile& a, const InjectedFile& b) { return a.name < b.name; });
 }
 
-// What the scales' shard would be; throws where make_patch would.
+// Plans the scale shard. Throws if make_patch would.
 void plan_scales(const Checkpoint& checkpoint, const KvScales& scales, QuantiseReport& report) {
   const ScalePatch patch = make_patch(checkpoint, scales, inject_target_at(kScalesForm), false);
   const std::string& shard = patch.files.at(kScaleShard);
@@ -214,7 +214,7 @@ void plan_scales(const Checkpoint& checkpoint, const KvScales& scales, QuantiseR
   report.written_bytes += shard.size();
 }
 
-// Says what a run that ends early has left.
+// Runs `work`. If it is interrupted, the error tells where finished shards are kept.
 template <typename Work>
 void keeping(const FinishedFiles& finished, const Work& work) {
   try {

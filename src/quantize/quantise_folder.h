@@ -1,5 +1,5 @@
-// A new checkpoint folder: an old one with its matrices in FP8, and if wanted KV scales. The old
-// one is never modified.
+// Writes a new checkpoint folder: an old one with its matrices in FP8, and optionally with KV
+// scales. Never modifies the old one.
 #pragma once
 
 #include <cstdint>
@@ -22,39 +22,39 @@ namespace fp8kv {
 
 struct QuantiseOptions {
   const Fp8Scheme* scheme = nullptr;
-  int threads = 0;  // 0: one for each core
+  int threads = 0;  // 0: one per core
   bool dry_run = false;
   bool overwrite = false;
-  bool resume = false;       // keep finished shards, and go on with them
-  std::string version = {};  // of the program, which shards are kept for
+  bool resume = false;       // keep finished shards, and reuse those of an earlier run
+  std::string version = {};  // the program's version; kept shards must have the same
 };
 
 struct QuantiseReport {
   std::vector<InjectedFile> files;   // by name
-  std::vector<std::string> skipped;  // what was left behind, with the reason
+  std::vector<std::string> skipped;  // source files left behind, with the reason
   uint64_t written_bytes = 0;
-  FolderPlan plan;                  // of the shards
-  std::vector<std::string> ignore;  // modules that were left alone, as in config.json
-  uint64_t kept_shards = 0;         // of an earlier run
+  FolderPlan plan;                  // for the shards
+  std::vector<std::string> ignore;  // modules that stay unquantised, as in config.json
+  uint64_t kept_shards = 0;         // reused from an earlier run
   std::vector<std::string> notes;
   std::vector<std::string> warnings;
-  std::optional<FactSet> facts;  // of a folder with scales, for runtime_verdicts
+  std::optional<FactSet> facts;  // the facts of a folder with scales, for runtime_verdicts
 };
 
-// Throws where quantise_folder would, whatever it will be asked to do with scales: for asking
-// before a calibration.
+// Throws if quantise_folder would throw for any scales. Call it before a calibration.
 void check_quantisable(const Checkpoint& checkpoint, const ModelConfig& config,
                        const std::filesystem::path& out, const QuantiseOptions& options);
 
-// Writes `out`: shards as plan_shards has them, index and config.json; everything else copied, but
-// for hidden folders and for files of weights that the checkpoint does not read. All under a
-// temporary name, then one rename. `scales`: written too, as inject_scales does in its portable
-// form; null: none. REQUIRES scales that were made for the model. `inputs`: of each matrix that is
-// quantised, by name, the largest magnitude of what it multiplies, as InputRanges has it. REQUIRES
-// it of schemes with static inputs, but for a dry run.
+// Writes `out`: shards as planned by plan_shards, the index and config.json. Everything else is
+// copied, except hidden folders and weight files that the checkpoint does not read. All goes under
+// a temporary name, then one rename.
 //
-// With `resume` finished shards are kept in the folder OUT.partial until the output is there, and
-// one of the same source, scheme and version is taken from there.
+// `scales`: also written, in the portable form of inject_scales; null: none. REQUIRES scales made
+// for this model. `inputs`: for each quantised matrix, by name, the amax of its inputs from
+// InputRanges. REQUIRED by schemes with static inputs, except for a dry run.
+//
+// With `resume`, finished shards stay in the folder OUT.partial until the output exists. Shards of
+// the same source, scheme and version are reused from there.
 QuantiseReport quantise_folder(const Checkpoint& checkpoint, const ModelConfig& config,
                                const KvScales* scales, const std::map<std::string, float>* inputs,
                                const std::filesystem::path& out, const QuantiseOptions& options,

@@ -27,7 +27,7 @@ std::string scale_name(const std::string& weight) {
   return weight + "_scale";  // "....weight_scale"
 }
 
-// "....input_scale" of "....weight".
+// Returns "....input_scale" for "....weight".
 std::string input_scale_name(const std::string& weight) {
   return weight.substr(0, weight.rfind('.') + 1) + "input_scale";
 }
@@ -41,7 +41,7 @@ TensorEntry entry_of(std::string name, DType dtype, const Shape& shape) {
   return {std::move(name), dtype, shape, 0, bytes};
 }
 
-// What of a tensor stands in the new shard: itself, or codes and scales.
+// Adds the entries that a tensor has in the new shard: itself, or codes and scales.
 void add_entries(const MovedTensor& tensor, std::vector<TensorEntry>& entries) {
   if (!tensor.quantised) {
     entries.push_back(tensor.from);
@@ -59,12 +59,12 @@ void sort_as_written(std::vector<TensorEntry>& entries) {
   });
 }
 
-// Without `inputs` a place for what they will be.
+// Without `inputs`, returns a placeholder.
 float input_amax_of(const std::string& weight, const std::map<std::string, float>* inputs) {
   return inputs == nullptr ? 0.0f : inputs->at(weight);
 }
 
-// The tensor, or what it is taken apart to.
+// The tensor itself, or the matrices that it is split into.
 std::vector<MovedTensor> moved(const TensorEntry& entry, const LinearChoice& choice) {
   const auto apart = choice.apart.find(entry.name);
   if (apart == choice.apart.end()) return {MovedTensor{.from = entry}};

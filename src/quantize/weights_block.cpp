@@ -6,9 +6,9 @@
 namespace fp8kv {
 namespace {
 
-constexpr int64_t kInputGroup = 128;  // of the strategy "group"
+constexpr int64_t kInputGroup = 128;  // for the strategy "group"
 
-// Arguments of quantisation to 8-bit floats, in the order of their names.
+// Writes the arguments for quantisation to 8-bit floats, sorted by name.
 void write_arguments(JsonWriter& out, const char* strategy, bool dynamic, const Fp8Scheme* block) {
   out.begin_object();
   if (block != nullptr) {

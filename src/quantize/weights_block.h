@@ -1,4 +1,4 @@
-// What config.json says of FP8 weights, in the form of compressed-tensors. Makes text.
+// The description of FP8 weights in config.json, in the form of compressed-tensors. Makes text.
 #pragma once
 
 #include <span>
@@ -8,8 +8,8 @@
 
 namespace fp8kv {
 
-// quantization_config as llm-compressor writes it, as JSON one level deep in a document. `ignore`:
-// the modules that are left alone.
+// A quantization_config as llm-compressor writes it, as JSON one level deep in a document.
+// `ignore`: the modules that stay unquantised.
 std::string weights_block(const Fp8Scheme& scheme, std::span<const std::string> ignore);
 
 }  // namespace fp8kv

@@ -13,12 +13,12 @@
 namespace fp8kv {
 namespace {
 
-// What a thread takes up at once, and what is between two looks at progress: large enough for the
-// calls to cost nothing, small enough to stay in a core's cache and to hear an interrupt.
+// The bytes of one job, and of one step between progress reports. Large enough to make overhead
+// negligible, small enough to fit a core's cache and to notice interrupts.
 constexpr uint64_t kPieceBytes = uint64_t(1) << 20;
 constexpr uint64_t kStepBytes = uint64_t(32) << 20;
 
-// As people find it in the source.
+// The tensor's name as people find it in the source.
 std::string name_of(const MovedTensor& tensor) {
   const std::string name = quote(tensor.from.name);
   return tensor.rows_of.empty() ? name : cat(quote(tensor.rows_of), ", in what becomes ", name);
@@ -47,15 +47,15 @@ class ShardWriter {
     std::vector<std::byte> codes;
   };
 
-  // A matrix and what of it is worked on at once.
+  // A matrix, and the pieces in which it is processed.
   struct Matrix {
     const MovedTensor& tensor;
     int64_t rows;
     int64_t columns;
     uint64_t row_bytes;
-    int64_t block_rows;  // 1 where all rows share a scale
+    int64_t block_rows;  // 1 if all rows share a scale
     int64_t block_columns;
-    int64_t blocks;      // of columns
+    int64_t blocks;      // blocks of columns
     int64_t piece_rows;  // a multiple of block_rows
   };
 
@@ -74,7 +74,7 @@ class ShardWriter {
     return m;
   }
 
-  // Calls work(piece, thread) for every piece of `bytes`, and says how far it is.
+  // Calls work(piece, thread) for every piece of `bytes`, and reports progress.
   template <typename Work>
   void in_steps(int64_t pieces, uint64_t bytes, const Work& work) {
     const auto step =
@@ -106,7 +106,7 @@ class ShardWriter {
     begin_sync(tensor.to, bytes);
   }
 
-  // Rows of a piece, which are read into `scratch`.
+  // Reads the rows of a piece into `scratch`, and returns their number.
   int64_t read_piece(const Matrix& m, int64_t first, Scratch& scratch) const {
     const int64_t rows = std::min(m.piece_rows, m.rows - first);
     scratch.rows.resize(static_cast<size_t>(rows) * m.row_bytes);
@@ -118,7 +118,7 @@ class ShardWriter {
     return {kernels_, m.tensor.from.dtype, m.columns, m.block_columns};
   }
 
-  // Scales of the rows that share them; `first` is the number of the first, for messages.
+  // Makes the scales of rows that share them. `first` is the number of the first row, for messages.
   void make_scales(const Matrix& m, RowEncoder& encoder, std::span<const std::byte> rows,
                    int64_t first, std::span<float> scales) const {
     const auto n_rows = static_cast<int64_t>(rows.size() / m.row_bytes);
@@ -141,7 +141,7 @@ class ShardWriter {
                 "the file is damaged, or the model was: fetch it again, or from whoever made it");
   }
 
-  // One scale for all rows, which takes reading them twice.
+  // Quantises with one scale for all rows, which takes two passes over them.
   void quantise_whole(const MovedTensor& tensor) {
     const Matrix m = matrix_of(tensor);
     const int64_t pieces = (m.rows + m.piece_rows - 1) / m.piece_rows;
@@ -201,7 +201,7 @@ class ShardWriter {
     begin_sync(tensor.to, static_cast<uint64_t>(m.rows * m.columns));
   }
 
-  // Small ones are left to the end.
+  // Starts writing large tensors to disk early. Small ones are left to the end.
   void begin_sync(uint64_t offset, uint64_t length) const {
     if (length >= kStepBytes / 2) out_.begin_sync(offset, length);
   }

@@ -15,12 +15,12 @@ struct ShardTools {
   const Checkpoint& checkpoint;
   const Fp8Scheme& scheme;
   ThreadPool& threads;
-  Progress& progress;  // of bytes of the source
+  Progress& progress;  // counts bytes of the source
 };
 
 // Writes the shard that `plan` describes to the new file `to`. The bits do not depend on the number
-// of threads. Memory: a few megabytes for each thread, or 128 rows of a matrix where blocks have
-// that many. Throws for a weight that is infinite or NaN, naming tensor and place.
+// of threads. Memory: a few megabytes per thread, or 128 rows of a matrix if blocks have that many.
+// Throws for an infinite or NaN weight, naming tensor and position.
 void write_shard(const ShardTools& tools, const ShardPlan& plan, const std::filesystem::path& to);
 
 }  // namespace fp8kv

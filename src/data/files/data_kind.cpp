@@ -20,7 +20,7 @@ constexpr std::array<DataKindRow, 8> kKinds = {{
     {".csv", DataKind::csv},
     {".tsv", DataKind::tsv},
     {".parquet", DataKind::parquet},
-    {".arrow", DataKind::arrow},  // to be refused with the way out
+    {".arrow", DataKind::arrow},  // known only to be refused, with the way out
 }};
 
 std::string suffix_of(const fs::path& path) {

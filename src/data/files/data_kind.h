@@ -1,4 +1,4 @@
-// What the names of data files say: a table. What is in them is not looked at.
+// A table: the kind of a data file by its name. Does not look into files.
 #pragma once
 
 #include <filesystem>
@@ -17,11 +17,11 @@ struct DataKindRow {
 
 std::span<const DataKindRow> data_kinds();
 
-// By the last suffix, or by the one before it where the last says how the file is packed:
-// "a.jsonl.gz". Capital letters are as good as small ones.
+// Decides by the last suffix, or by the one before it if the last one names a packing:
+// "a.jsonl.gz". Case does not matter.
 DataKind data_kind(const std::filesystem::path& path);
 
-// ".txt, .json, ...": what can be read, for help texts and messages.
+// ".txt, .json, ...": the readable kinds, for help texts and messages.
 std::string data_kind_list();
 
 }  // namespace fp8kv

@@ -31,7 +31,7 @@ bool is_word(char c) {
   return std::isalpha(static_cast<unsigned char>(c)) != 0;
 }
 
-// NAME of "NAME-00000-of-00002" and what may follow; "" for any other name.
+// Returns NAME for "NAME-00000-of-00002" with any ending, and "" for any other name.
 std::string_view part_name(std::string_view name) {
   constexpr size_t kDigits = 5;
   constexpr std::string_view kOf = "-of-";
@@ -73,7 +73,7 @@ std::string split_name(std::string_view name) {
 std::string split_of(const fs::path& path) {
   const std::string name = path.filename().string();
   if (const std::string_view part = part_name(name); !part.empty()) return split_name(part);
-  // Without the suffixes: a.test.jsonl.gz is of the split test, and its suffixes name none.
+  // Suffixes need no removal: in a.test.jsonl.gz, "test" names the split, and no suffix names one.
   for (const fs::path& each : path) {
     if (std::string found = word_in(each.string()); !found.empty()) return found;
   }

@@ -16,7 +16,7 @@ namespace fp8kv {
 namespace fs = std::filesystem;
 namespace {
 
-// What the datasets library writes about data beside it.
+// Files that the datasets library writes beside the data, to describe it.
 constexpr std::array<std::string_view, 4> kAboutData = {"dataset_dict.json", "dataset_info.json",
                                                         "dataset_infos.json", "state.json"};
 
@@ -53,7 +53,7 @@ FolderFiles files_below(const fs::path& folder) {
   return found;
 }
 
-// A link into the blobs of the hub's cache leads nowhere while its file is being fetched.
+// Throws for dangling links. In the hub's cache, a blob is missing while it is being fetched.
 void check_links(const std::vector<fs::path>& files) {
   for (const fs::path& file : files) {
     std::error_code ignored;
@@ -69,7 +69,7 @@ std::string names_of_splits(const std::set<std::string>& splits) {
   return names.empty() ? "none" : join(names);
 }
 
-// Those of `data` that are of `split`; see find_data.
+// The files of `data` that belong to `split`; see find_data.
 std::vector<fs::path> files_of_split(const fs::path& folder, std::vector<fs::path> data,
                                      const std::string& split) {
   std::set<std::string> splits;

@@ -1,5 +1,4 @@
-// Which files are meant by what is typed for --data: files, folders and patterns.
-// Reads none of them.
+// Resolves the arguments of --data: files, folders and patterns. Reads no data.
 #pragma once
 
 #include <filesystem>
@@ -11,13 +10,15 @@
 
 namespace fp8kv {
 
-// Each file, "-" and each path that is not there stands for itself. A folder is all files of known
-// kinds below it, a pattern (*, ? and [...]) all files whose path fits, each in the order of their
-// paths; hidden ones and what describes a data set are left out. What a folder has besides is said
-// on `log`. Of an entry of the hub's cache it is the snapshot; see dataset_folder.
-// Of folders only the files of `split` are taken; "": all, where they are of one split.
+// A file, "-" or a path that does not exist stands for itself. A folder stands for all files of
+// known kinds below it, and a pattern (*, ? and [...]) for all files whose path fits. Both are
+// sorted by path. Hidden files and descriptions of a data set are left out. An entry of the hub's
+// cache stands for its snapshot; see dataset_folder. Other files in a folder are named on `log`.
+//
+// From folders, only the files of `split` are taken; "": all files, if they belong to one split.
+//
 // Throws for a folder without data, without that split or, for "", with several splits and nothing
-// else; for a split where there is no folder; and for a pattern that nothing fits.
+// else. Throws for a split without any folder, and for a pattern that nothing fits.
 std::vector<std::filesystem::path> find_data(std::span<const std::filesystem::path> named,
                                              const std::string& split, Log& log);
 
