@@ -22,8 +22,9 @@ AddedTokens::Token AddedTokens::token_from(const Json& json) {
   return token;
 }
 
-// The library gives a token of the model its id there, and others the next free id, whatever the
-// file says: where the two differ, programs disagree about the model.
+// Throws if the file gives a token another id than the tokenizers library would. The library keeps
+// the model's own id, or takes the next free one, whatever the file says. Programs would disagree
+// about such a model.
 void AddedTokens::check_id(const Json& json, const Token& token,
                            const Vocabulary& vocabulary) const {
   const int64_t id = json.at("id").as_int();
@@ -188,8 +189,8 @@ void AddedTokens::cut(std::string_view text, bool normalized, std::vector<Piece>
     size_t begin = at;
     size_t end = at = at + found->length;
     if (token.single_word && !stands_alone(text, begin, end)) continue;
-    // Spaces that the token before has taken are not taken again. A token that strips to its left
-    // and lies within them is gone; another one is found there nevertheless.
+    // Spaces taken by the token before are not taken again. A token that strips to its left and
+    // lies within those spaces is gone; any other token there still counts.
     if (token.lstrip) begin = std::max(before_spaces(text, begin), done);
     if (token.rstrip) end = after_spaces(text, end);
     if (begin >= end) continue;

@@ -1,5 +1,5 @@
-// Tokens beside those of the model, such as the "added_tokens" of a tokenizer.json: found in the
-// text before anything is cut or merged.
+// Tokens beside those of the model, such as the "added_tokens" of a tokenizer.json. They are found
+// in the text before anything is cut or merged.
 #pragma once
 
 #include <cstdint>
@@ -18,18 +18,18 @@
 
 namespace fp8kv {
 
-// Bytes of a text.
+// A range of bytes in a text.
 struct TextSpan {
   size_t begin;
   size_t end;
 };
 
-// Tokens that are not looked for in parts of a text: what users type is no command.
+// Control tokens that are ignored in closed parts of a text, so that users cannot type commands.
 struct TokenGuard {
-  std::span<const TextSpan> closed;  // in order, apart from each other
+  std::span<const TextSpan> closed;  // in order, without overlaps
   const std::unordered_set<int32_t>& control;
-  // Whether a closed part spells a control token that is looked for after normalisation. Where such
-  // a token then stands is not known any more, so that they are all looked for before it.
+  // Whether a closed part spells a control token that is searched after normalisation. Its place is
+  // then no longer known, so all such tokens are searched before normalisation.
   bool by_content = false;
 
   bool is_closed(size_t begin, size_t end) const;
@@ -45,60 +45,60 @@ class AddedTokens {
     bool rstrip = false;
     bool normalized = false;
     bool special = false;
-    bool in_text = true;  // false: text never becomes it
+    bool in_text = true;  // false: text never becomes this token
   };
-  // Those whose ids are known. REQUIRES that no two have the same content.
+  // Takes tokens whose ids are known. REQUIRES distinct contents.
   explicit AddedTokens(std::vector<Token> tokens);
-  // Throws for ids that the tokenizers library would give to other tokens, and for two tokens that
-  // look the same in the text.
+  // Throws if the tokenizers library would give a token another id, and if two tokens look the same
+  // in the text.
   AddedTokens(const std::optional<Json>& tokens, const Vocabulary& vocabulary,
               const Normalizer& normalizer);
 
-  // Some text, or a token in it.
+  // A part of the text, or a token found in it.
   struct Piece {
     size_t begin;
     size_t end;
     int32_t id;  // Vocabulary::kNone: text
   };
-  // Cuts `text` at the tokens that are looked for before (`normalized` false) or after
-  // normalisation. Leftmost first, the longest of those that begin together; no piece is empty.
+  // Cuts `text` at the tokens that are searched before (`normalized` false) or after normalisation.
+  // Finds the leftmost token first, and the longest of those at one place. No piece is empty.
   void cut(std::string_view text, bool normalized, std::vector<Piece>& pieces,
            const TokenGuard* guard = nullptr) const;
   bool any(bool normalized) const { return finders_[normalized].size() > 0; }
 
-  // The special ones, and those that `literals` has and that are more than white space: what
-  // transformers 5.23 calls the control tokens of a chat.
+  // The special tokens, and those in `literals` that are more than white space. transformers 5.23
+  // calls these the control tokens of a chat.
   std::unordered_set<int32_t> control_tokens(std::string_view literals) const;
-  // For TokenGuard::by_content.
+  // Computes TokenGuard::by_content.
   bool are_spelled(std::string_view text, const TokenGuard& guard) const;
 
-  int32_t find(std::string_view content) const;  // Vocabulary::kNone when it is not there
+  int32_t find(std::string_view content) const;  // Vocabulary::kNone if it is missing
   bool is_special(int32_t id) const;
-  // What decoding shows: normalised where the token is; nullptr when `id` is not an added one.
+  // The decoded text, normalised if the token is. Returns nullptr if `id` is no added token.
   const std::string* text(int32_t id) const;
-  // Whether decoding without special tokens leaves this text out.
+  // Whether decoding without special tokens skips this text.
   bool is_skipped(std::string_view text) const { return special_.contains(std::string(text)); }
 
-  int32_t end_id() const { return end_id_; }  // past the largest; 0 when there are none
+  int32_t end_id() const { return end_id_; }  // one past the largest id; 0 if there are no tokens
 
  private:
   struct Entry {
     Token token;
-    std::string text;  // what is looked for, and shown
+    std::string text;  // searched in the text, and shown by decoding
   };
   static Token token_from(const Json& json);
   void check_id(const Json& json, const Token& token, const Vocabulary& vocabulary) const;
 
   std::optional<ByteTrie::Found> found_at(std::string_view text, size_t at, bool normalized,
                                           const TokenGuard* guard) const;
-  // False when another one looks the same in the text.
+  // Returns false if another token looks the same in the text.
   bool put(Token token, std::string text);
 
   std::unordered_map<int32_t, Entry> by_id_;
   std::unordered_map<std::string, int32_t> ids_;
   std::unordered_set<std::string> special_;
   ByteTrie finders_[2];  // before and after normalisation
-  ByteTrie contents_;    // of those that are looked for after it
+  ByteTrie contents_;    // contents of the tokens searched after normalisation
   int32_t end_id_ = 0;
 };
 

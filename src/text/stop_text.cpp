@@ -20,7 +20,7 @@ std::string StopText::add(std::string_view piece) {
       held_.clear();
       break;
     }
-    // All but the longest end that one of the strings begins with.
+    // Shows everything except the longest ending that begins one of the stop strings.
     size_t sure = 0;
     const auto may_begin = [&](const std::string& stop) {
       return stop.starts_with(std::string_view(held_).substr(sure));

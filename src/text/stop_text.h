@@ -1,5 +1,5 @@
-// Ends a text that comes in pieces before the first of some strings. What may be the begin of one
-// is held back, so that nothing of it is ever shown.
+// Ends a text that comes in pieces before the first of several stop strings. A possible beginning
+// of a stop string is held back, so no part of one is ever shown.
 #pragma once
 
 #include <string>
@@ -10,15 +10,15 @@ namespace fp8kv {
 
 class StopText {
  public:
-  // REQUIRES strings that are not empty.
+  // REQUIRES non-empty strings.
   explicit StopText(std::vector<std::string> stops) : stops_(std::move(stops)) {}
 
-  // What is certain to be shown. Of strings that end at the same place the longest counts, else the
-  // one that ends first, however the text is cut into pieces.
+  // Returns the text that is certain to be shown. The stop string that ends first counts; ties: the
+  // longest. The result does not depend on how the text is cut into pieces.
   std::string add(std::string_view piece);
-  // What was held back; no piece follows.
+  // Returns the text that was held back. Call it after the last piece.
   std::string finish();
-  // Whether one of the strings was there. All that came after it is gone.
+  // Whether a stop string was found. All text behind it is dropped.
   bool found() const { return found_; }
 
  private:

@@ -12,7 +12,7 @@
 namespace fp8kv {
 namespace {
 
-// What encoding writes to; kept from call to call for its buffers and the cache of words.
+// The buffers of encoding, kept between calls together with the cache of words.
 struct EncodeScratch {
   PatternScratch match;
   Normalizer::Scratch normalizer;
@@ -23,7 +23,7 @@ struct EncodeScratch {
   std::vector<std::string_view> words;
 };
 
-// One scratch for each encode() that runs at the same time.
+// Hands out one scratch to each encode() that runs at the same time.
 class ScratchPool {
  public:
   std::unique_ptr<EncodeScratch> take() {
@@ -48,7 +48,7 @@ class ScratchPool {
 struct Tokenizer::State : TokenizerParts {
   explicit State(TokenizerParts parts) : TokenizerParts(std::move(parts)) {}
 
-  // `guard`: hides control tokens in what is normalised; nullptr hides none.
+  // `guard`: hides control tokens in normalised text; nullptr hides none.
   void encode_text(std::string_view text, bool is_first, const TokenGuard* guard,
                    EncodeScratch& scratch, std::vector<int32_t>& ids) const;
   bool has(int32_t id) const { return added.text(id) != nullptr || model.vocabulary().has(id); }
@@ -222,7 +222,7 @@ TokenStream::TokenStream(const Tokenizer& tokenizer, std::span<const int32_t> pr
   for (const int32_t id : prompt) {
     add_token(*tokenizer.state_, id, skip_special_tokens, *decoding_);
   }
-  // What the prompt's own text has beyond what is certain has been shown as well.
+  // The prompt was shown in full, including text that `decoding_` still holds back.
   const std::string certain = decoding_->take();
   seen_ = tokenizer.decode(prompt, skip_special_tokens).substr(certain.size());
 }
@@ -239,8 +239,8 @@ std::string TokenStream::finish() {
   return unseen(decoding_->take());
 }
 
-// Takes off what the end of the prompt has shown already. Where that was half a character, the text
-// differs from what was shown, and the whole character is given.
+// Removes text that was already shown at the end of the prompt. If that ended in half a character,
+// the texts differ, and the complete character is returned.
 std::string TokenStream::unseen(std::string text) {
   const size_t shorter = std::min(text.size(), seen_.size());
   if (text.compare(0, shorter, seen_, 0, shorter) != 0) {

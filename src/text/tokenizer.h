@@ -1,6 +1,6 @@
 // A model's tokenizer: tokenizer.json of the kinds BPE and Unigram, Mistral's tekken.json,
-// SentencePiece's tokenizer.model, or vocab.json with merges.txt. Other kinds (WordPiece) are
-// refused by name.
+// SentencePiece's tokenizer.model, or vocab.json with merges.txt. Refuses other kinds (WordPiece)
+// by name.
 #pragma once
 
 #include <cstdint>
@@ -21,14 +21,14 @@ class Decoding;
 
 class Tokenizer {
  public:
-  // Reads `path` (a tokenizer.json). Throws with the file and the key for anything it does not
+  // Reads `path`, a tokenizer.json. Throws with the file and the key for anything it does not
   // implement exactly: never an approximation.
   static Tokenizer load(const std::filesystem::path& path);
-  // The files of tokenizers, for messages about a folder that has none.
+  // The files that are searched, for messages about a folder that has none of them.
   static constexpr std::string_view kFiles =
       "tokenizer.json, no tekken.json, no tokenizer.model, and no vocab.json with a merges.txt";
-  // The tokenizer of a model folder: tokenizer.json, or else tekken.json, or else tokenizer.model,
-  // or else vocab.json and merges.txt. Nothing when the folder has none of them. Throws as load()
+  // Reads the tokenizer of a model folder: tokenizer.json, or else tekken.json, tokenizer.model, or
+  // vocab.json with merges.txt. Returns nothing if the folder has none of them. Throws as load()
   // does.
   static std::optional<Tokenizer> find_in(const std::filesystem::path& folder);
 
@@ -36,32 +36,31 @@ class Tokenizer {
   Tokenizer& operator=(Tokenizer&&) noexcept;
   ~Tokenizer();
 
-  // Ids of `text`, which must be valid UTF-8 (throws with the offset otherwise). Special tokens
-  // written in the text are recognised. With `add_special_tokens`, what the template says is added.
-  // Thread-safe.
+  // Encodes `text`. Throws with the offset unless it is valid UTF-8. Recognises special tokens
+  // written in the text. `add_special_tokens` adds those of the template. Thread-safe.
   std::vector<int32_t> encode(std::string_view text, bool add_special_tokens) const;
 
-  // As encode(text, false) of a text in parts: within the `closed` ones, which are in order, a
-  // token of `control` is text like any other. Thread-safe.
+  // Like encode(text, false), for a text with closed parts. Within `closed`, which must be in
+  // order, the tokens in `control` are ordinary text. Thread-safe.
   std::vector<int32_t> encode_guarded(std::string_view text, std::span<const TextSpan> closed,
                                       const std::unordered_set<int32_t>& control) const;
   // See AddedTokens::control_tokens.
   std::unordered_set<int32_t> control_tokens(std::string_view literals) const;
 
-  // Text of `ids`. An id without a token has none, as in the tokenizers library: models pad their
-  // vocabulary. Bytes that are not UTF-8 become U+FFFD.
+  // Decodes `ids`. As in the tokenizers library, an id without a token has no text, because models
+  // pad their vocabulary. Invalid UTF-8 becomes U+FFFD.
   std::string decode(std::span<const int32_t> ids, bool skip_special_tokens) const;
 
-  // What the template puts before a single text (BOS where there is one), and after it.
+  // The ids that the template puts before a single text (BOS, if there is one), and after it.
   const std::vector<int32_t>& prefix() const;
   const std::vector<int32_t>& suffix() const;
 
-  // One more than the largest id.
+  // One past the largest id.
   int32_t vocab_size() const;
   // Whether the id has a token.
   bool has(int32_t id) const;
   std::optional<int32_t> id_of(std::string_view token) const;
-  // As the tokenizer spells it, such as "▁the". Throws for ids outside the vocabulary.
+  // The token as the tokenizer spells it, such as "▁the". Throws for ids outside the vocabulary.
   std::string_view token(int32_t id) const;
   bool is_special(int32_t id) const;
 
@@ -73,18 +72,18 @@ class Tokenizer {
   friend class TokenStream;
 };
 
-// Decodes a growing sequence: the pieces joined are decode() of all ids. Never gives half a
+// Decodes a growing sequence. The pieces together equal decode() of all ids. Never returns half a
 // character: bytes are held back until they are complete, or until finish().
 class TokenStream {
  public:
-  // `prompt` are the ids already shown; their text is not given again, but decides about the
-  // leading space of what follows. REQUIRES `tokenizer` to outlive this.
+  // `prompt`: ids that were already shown. Their text is not returned again, but it decides about
+  // the leading space of the next text. REQUIRES `tokenizer` to outlive this object.
   TokenStream(const Tokenizer& tokenizer, std::span<const int32_t> prompt,
               bool skip_special_tokens);
   ~TokenStream();
 
   std::string add(int32_t id);
-  std::string finish();  // no id follows; call once
+  std::string finish();  // call once, after the last id
 
  private:
   std::string unseen(std::string text);
@@ -92,7 +91,7 @@ class TokenStream {
   const Tokenizer& tokenizer_;
   bool skip_special_tokens_;
   std::unique_ptr<Decoding> decoding_;
-  std::string seen_;  // the end of the prompt's text, which `decoding_` still holds back
+  std::string seen_;  // the end of the prompt's text, still held back by `decoding_`
 };
 
 }  // namespace fp8kv

@@ -11,11 +11,11 @@ namespace {
 
 using Token = TokenizerConfig::Token;
 
-// In the order in which transformers gives ids to those that have none.
+// In the order in which transformers assigns ids to tokens without one.
 constexpr std::string_view kNamed[] = {"bos_token", "eos_token", "unk_token", "sep_token",
                                        "pad_token", "cls_token", "mask_token"};
 
-// A token as a string, or as an object with its flags.
+// Reads a token given as a string, or as an object with flags.
 Token token_from(const Json& json) {
   Token token;
   token.special = true;
@@ -34,7 +34,7 @@ Token token_from(const Json& json) {
 }
 
 int32_t checked_id(int64_t id, const std::string& where) {
-  // Nothing is allocated by id here; embeddings have no more rows than that.
+  // Nothing is allocated by id here, and embeddings have fewer rows than this.
   if (id < 0 || id >= INT32_MAX) fail(where, ": the id ", id, " is out of range");
   return static_cast<int32_t>(id);
 }
@@ -51,7 +51,7 @@ void read_named(const Json& json, TokenizerConfig& config) {
     const std::string& key = json.key(i);
     if (std::find(std::begin(kNamed), std::end(kNamed), key) == std::end(kNamed)) continue;
     const Json value = json.value(i);
-    // What tokenizer_config.json says goes before special_tokens_map.json.
+    // tokenizer_config.json wins over special_tokens_map.json, which is read later.
     config.named.try_emplace(key,
                              value.is_null() ? std::nullopt : std::optional(token_from(value)));
   }
@@ -90,7 +90,7 @@ void read_config(const Json& json, TokenizerConfig& config) {
   read_named(json, config);
 }
 
-// Gives tokens their ids.
+// Assigns ids to tokens.
 class Resolver {
  public:
   Resolver(const Vocabulary& vocabulary, const TokenizerConfig& config,

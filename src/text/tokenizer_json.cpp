@@ -1,4 +1,4 @@
-// A tokenizer.json.
+// Reads a tokenizer.json.
 #include <algorithm>
 
 #include "base/error.h"
@@ -9,7 +9,7 @@ namespace fp8kv {
 namespace {
 
 void check_document(const Json& json) {
-  // "truncation" and "padding" say how batches were cut once; every runtime sets its own.
+  // "truncation" and "padding" were settings for batches. Every runtime sets its own.
   check_keys(json, {"version", "truncation", "padding", "added_tokens", "normalizer",
                     "pre_tokenizer", "post_processor", "decoder", "model"});
   const std::string version = json.get_string("version", "1.0");

@@ -1,5 +1,5 @@
-// vocab.json and merges.txt, as GPT-2 has them; which pre-tokenizer and normaliser belong to them
-// only the class of the tokenizer says.
+// Reads vocab.json and merges.txt, as GPT-2 has them. Only the tokenizer's class tells which
+// pre-tokenizer and normaliser belong to them.
 #include <algorithm>
 #include <string_view>
 
@@ -22,8 +22,8 @@ struct NamedToken {
 struct TokenizerClass {
   std::string_view name;
   std::string_view normalizer;     // as in a tokenizer.json
-  std::string_view pre_tokenizer;  // the same; "@" stands for add_prefix_space
-  std::vector<NamedToken> tokens;  // where no config names others
+  std::string_view pre_tokenizer;  // as in a tokenizer.json; "@" stands for add_prefix_space
+  std::vector<NamedToken> tokens;  // used if no config names others
 };
 
 constexpr std::string_view kNfc = R"({"type":"NFC"})";
@@ -44,7 +44,7 @@ const std::vector<TokenizerClass>& classes() {
   static const std::vector<NamedToken> gpt2 = {
       {"bos_token", kEnd}, {"eos_token", kEnd}, {"unk_token", kEnd}};
   static const std::vector<TokenizerClass> all = {
-      {"", "null", kByteLevel, gpt2},  // no class is said
+      {"", "null", kByteLevel, gpt2},  // no class is given
       {"GPT2Tokenizer", "null", kByteLevel, gpt2},
       {"CodeGenTokenizer", "null", kByteLevel, gpt2},
       {"GPTNeoXTokenizer",
@@ -91,7 +91,7 @@ Json part(std::string_view text, const TokenizerConfig& config) {
   return Json::parse(json, config.tokenizer_class);
 }
 
-// Tokens that a config would have to deny to be without.
+// Names the tokens that the class has unless a config says otherwise.
 void name_from_class(const TokenizerClass& row, const Vocabulary& vocabulary,
                      TokenizerConfig& config) {
   for (const NamedToken& each : row.tokens) {

@@ -1,4 +1,4 @@
-// What a tokenizer consists of, whichever files say it.
+// The parts of a tokenizer, from whichever files.
 #pragma once
 
 #include <filesystem>
@@ -22,16 +22,16 @@ struct TokenizerParts {
   Decoder decoder;
 };
 
-// Each throws with the file and the part for anything that is not implemented exactly: never an
-// approximation.
+// The readers. Each throws with the file and the part for anything it does not implement exactly:
+// never an approximation.
 
-// From a tokenizer.json.
+// Reads a tokenizer.json.
 TokenizerParts parts_from_json(const Json& json);
-// From SentencePiece's tokenizer.model in `folder`, and the tokenizer_config.json beside it.
+// Reads SentencePiece's tokenizer.model in `folder`, and the tokenizer_config.json beside it.
 TokenizerParts parts_from_pieces(const std::filesystem::path& folder);
-// From Mistral's tekken.json.
+// Reads Mistral's tekken.json.
 TokenizerParts parts_from_tekken(const Json& json);
-// From vocab.json and merges.txt in `folder`, and the tokenizer_config.json beside them.
+// Reads vocab.json and merges.txt in `folder`, and the tokenizer_config.json beside them.
 TokenizerParts parts_from_merges(const std::filesystem::path& folder);
 
 }  // namespace fp8kv

@@ -1,4 +1,4 @@
-// SentencePiece's tokenizer.model, as the tokenizers that transformers wraps around it.
+// Reads SentencePiece's tokenizer.model like the tokenizers that transformers wraps around it.
 #include <algorithm>
 
 #include "base/error.h"
@@ -12,8 +12,8 @@ namespace {
 using Token = AddedTokens::Token;
 using Type = SentencePieceFile::Type;
 
-// Those that put BOS before a text, and nothing behind it, unless their config says otherwise.
-constexpr std::string_view kClasses[] = {"",  // no class is said
+// The classes that put BOS before a text and nothing behind it, unless their config says otherwise.
+constexpr std::string_view kClasses[] = {"",  // no class is given
                                          "BaichuanTokenizer",
                                          "CodeLlamaTokenizer",
                                          "GemmaTokenizer",
@@ -34,7 +34,7 @@ bool puts_bos(const TokenizerConfig& config) {
   return true;
 }
 
-// BOS and EOS are those of the file where no config names others.
+// Takes BOS and EOS from the file if no config names others.
 void name_from_file(const SentencePieceFile& file, const Vocabulary& vocabulary,
                     TokenizerConfig& config) {
   const auto name = [&](const char* key, const std::string& piece) {
@@ -51,10 +51,10 @@ void name_from_file(const SentencePieceFile& file, const Vocabulary& vocabulary,
   name("eos_token", file.eos_piece);
 }
 
-// The tokens of the config; the pieces that are no text; and, in a BPE model, those that the user
-// defined, which are never merged. In a Unigram model their scores see to that.
+// The tokens of the config, and the control pieces. In a BPE model also the user-defined pieces,
+// which are never merged. In a Unigram model their scores have that effect.
 AddedTokens added_tokens(const SentencePieceFile& file, std::vector<Token> tokens) {
-  // The file's own normaliser never changes what the config adds.
+  // The file's own normaliser never changes the config's tokens.
   for (Token& token : tokens) token.normalized = false;
   for (size_t id = 0; id < file.pieces.size(); ++id) {
     const SentencePieceFile::Piece& piece = file.pieces[id];
@@ -65,7 +65,8 @@ AddedTokens added_tokens(const SentencePieceFile& file, std::vector<Token> token
     const bool known = std::any_of(tokens.begin(), tokens.end(), [&](const Token& token) {
       return token.content == piece.text || token.id == static_cast<int32_t>(id);
     });
-    // A piece that the config names too is looked for in the text before, and after it again.
+    // A user-defined piece that the config names too is searched before normalisation, and again
+    // after it.
     if (known && control) continue;
     Token token;
     token.id = static_cast<int32_t>(id);

@@ -1,4 +1,4 @@
-// tekken.json, as Mistral writes it: tokens as bytes in the order of their ranks, a pattern that
+// Reads Mistral's tekken.json. It has tokens as bytes in the order of their ranks, a pattern that
 // cuts words, and special tokens, whose ids come first.
 #include <string_view>
 
@@ -12,7 +12,7 @@ namespace {
 
 using Token = AddedTokens::Token;
 
-// What a file of a version up to 7 may leave out. Source: mistral-common 1.13.
+// The special tokens that files up to version 7 may leave out. Source: mistral-common 1.13.
 constexpr std::string_view kFirstSpecial[] = {"<unk>",
                                               "<s>",
                                               "</s>",
@@ -87,7 +87,7 @@ std::vector<std::string> tokens_of(const Json& json, int64_t count) {
   return tokens;
 }
 
-// Filled up to `count` with what text never has.
+// Returns `count` special tokens; the unnamed ones never occur in a text.
 std::vector<Token> special_tokens(const Json& json, int64_t count) {
   std::vector<Token> tokens;
   const auto add = [&](std::string_view content, bool special) {

@@ -13,7 +13,7 @@ namespace fp8kv {
 namespace {
 
 constexpr int32_t kGone = -2;
-// Up to this many symbols, looking at all pairs for the first beats keeping a heap.
+// Up to this many symbols, a scan over all pairs is faster than a heap.
 constexpr size_t kShort = 32;
 
 size_t slot_of(std::string_view word, size_t slots) {
@@ -57,7 +57,7 @@ Bpe::Bpe(BpeTable table, bool byte_spelled)
   find_byte_tokens(byte_spelled);
   find_characters();
   for (const BpeTable::Merge& merge : table.merges) {
-    // A pair that is listed twice counts where it is listed last, as in the tokenizers library.
+    // If a pair is listed twice, the last one counts, as in the tokenizers library.
     merges_[pair_key(merge.left, merge.right)] = {merge.rank, merge.merged};
   }
   allow_cuts(table);
@@ -102,12 +102,16 @@ bool stands_for_text(std::string_view token, const BpeTable& table) {
 
 }  // namespace
 
-// A word without a pre-tokenizer is the whole text. It may be cut between two characters that are
-// tokens themselves, when no merge joins a token that ends with the first to a token that begins
-// with the second: then no merge ever crosses, and each side is merged as if it were alone.
-// A character that is no token becomes byte pieces or the unknown token. Where no merge has one of
-// those as a side, they never move either, and the word may be cut beside them; but between two of
-// them it is not, because unknown ones may be fused.
+// Finds out where a long word can be cut before merging. Without a pre-tokenizer, the whole text is
+// one word.
+//
+// A cut between two characters that are tokens is safe under one condition. No merge may join a
+// token ending with the first to a token beginning with the second. Then no merge crosses the cut,
+// and both sides merge as if alone.
+//
+// A character that is no token becomes byte pieces or the unknown token. If no merge uses one of
+// those, they never move, and cuts beside them are safe. Two such characters are not cut apart,
+// because unknown tokens may be fused.
 void Bpe::allow_cuts(const BpeTable& table) {
   can_cut_ = !raw_bytes_ && continuing_prefix_.empty() && end_suffix_.empty() &&
              bare_characters_.empty() &&
@@ -159,7 +163,7 @@ void Bpe::encode(std::string_view word, Scratch& scratch, std::vector<int32_t>& 
 
 void Bpe::encode_part(std::string_view part, Scratch& scratch, std::vector<int32_t>& ids) const {
   if (scratch.cache.find(part, ids)) return;
-  if (part.size() > INT32_MAX) {  // symbols count their places in 32 bits
+  if (part.size() > INT32_MAX) {  // symbols store positions in 32 bits
     fail("a word of ", human_bytes(part.size()), " is too long to be encoded; cut the text before");
   }
   std::vector<int32_t>& made = scratch.ids;
@@ -210,7 +214,8 @@ int32_t Bpe::unknown_id(std::string_view character) const {
   return unknown_id_;
 }
 
-// What no merge has taken. As in SentencePiece, unknown tokens that follow each other are one.
+// Replaces characters that no merge has taken. As in SentencePiece, adjacent unknown tokens become
+// one.
 void Bpe::replace_bare_characters(std::vector<int32_t>& ids) const {
   std::vector<int32_t> made;
   made.reserve(ids.size());
@@ -229,9 +234,9 @@ void Bpe::replace_bare_characters(std::vector<int32_t>& ids) const {
   ids.swap(made);
 }
 
-// As the tokenizers library: an unknown token waits for the next character that is known, so that
+// Follows the tokenizers library. An unknown token waits for the next known character, so that
 // others can be fused with it; byte pieces do not end the wait. Without an unknown token, a
-// character that is no token is left out.
+// character that is no token is dropped.
 void Bpe::split_into_characters(std::string_view word, std::vector<int32_t>& ids) const {
   int32_t waiting = Vocabulary::kNone;
   InterruptEvery interrupt;
@@ -286,9 +291,9 @@ void Bpe::merge_short(std::vector<int32_t>& ids, std::vector<Candidate>& candida
   }
 }
 
-// The same by a heap, in O(n log n): candidates that no longer hold are skipped when they come up.
-// A candidate holds when its place still makes the same token: ids and texts are one to one, and a
-// symbol only ever grows, so a different pair at the same place makes a different token.
+// Merges with a heap, in O(n log n). Outdated candidates are skipped when they come up. A candidate
+// is valid if its place still makes the same token: ids and texts are one to one, and symbols only
+// grow, so another pair at that place makes another token.
 void Bpe::merge_long(Scratch& scratch) const {
   std::vector<int32_t>& ids = scratch.ids;
   std::vector<Symbol>& symbols = scratch.symbols;
@@ -325,7 +330,7 @@ void Bpe::merge_long(Scratch& scratch) const {
     const Candidate top = heap.back();
     heap.pop_back();
     Symbol& left = symbol(top.at);
-    if (left.next < 0) continue;  // the last one, or gone
+    if (left.next < 0) continue;  // the last symbol, or already merged
     Symbol& right = symbol(left.next);
     if (candidate(left.id, right.id, top.at).merged != top.merged) continue;
     left.id = top.merged;

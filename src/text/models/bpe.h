@@ -1,4 +1,4 @@
-// A BPE model: a word becomes the tokens of its characters, and then the pair of neighbours that
+// A BPE model. A word starts as the tokens of its characters. Then the pair of neighbours that
 // comes first in the list of merges is joined, again and again.
 #pragma once
 
@@ -16,11 +16,11 @@
 
 namespace fp8kv {
 
-// What short words become, so that frequent ones are merged once. Fixed size: a new word takes the
-// place of the one it collides with.
+// Caches the ids of short words, so that frequent words are merged once. Fixed size: a new word
+// replaces the one it collides with.
 class WordCache {
  public:
-  // False when `word` is not there; else appends its ids.
+  // Appends the ids of `word`; returns false if it is not cached.
   bool find(std::string_view word, std::vector<int32_t>& ids) const;
   void store(std::string_view word, const int32_t* ids, size_t count);
 
@@ -34,7 +34,7 @@ class WordCache {
     std::array<char, kLongestWord> word;
     std::array<int32_t, kMostIds> ids;
   };
-  std::vector<Slot> slots_;  // made at the first store
+  std::vector<Slot> slots_;  // allocated by the first store
 };
 
 class Bpe {
@@ -44,8 +44,8 @@ class Bpe {
 
   const Vocabulary& vocabulary() const { return vocabulary_; }
 
-  // True when words are to be given as their bytes, not spelled in the byte alphabet: the same
-  // result without the detour. The vocabulary then has all 256 bytes.
+  // Whether words are passed as raw bytes, not spelled in the byte alphabet. The result is the
+  // same, without the detour. The vocabulary then has all 256 bytes.
   bool takes_raw_bytes() const { return raw_bytes_; }
 
   struct Symbol {
@@ -65,8 +65,8 @@ class Bpe {
     std::string spelled;
     WordCache cache;
   };
-  // Appends the ids of `word`, which is not empty. Throws when a character needs the unknown token
-  // and the vocabulary lacks it.
+  // Appends the ids of `word`. REQUIRES a non-empty word. Throws if a character needs the unknown
+  // token and the vocabulary has none.
   void encode(std::string_view word, Scratch& scratch, std::vector<int32_t>& ids) const;
 
  private:
@@ -106,11 +106,11 @@ class Bpe {
   bool fuse_unknown_ = false;
   bool ignore_merges_ = false;
   bool raw_bytes_ = false;
-  std::array<int32_t, 256> byte_ids_{};   // raw bytes: of the spelled byte
-  BytePieces byte_pieces_;                // none without byte fallback
+  std::array<int32_t, 256> byte_ids_{};   // with raw bytes: the id of each spelled byte
+  BytePieces byte_pieces_;                // empty without byte fallback
   FlatMap<int32_t> characters_;           // tokens of one character
-  std::array<int32_t, 128> ascii_ids_{};  // the same for ASCII, or kNone
-  // Where a long word can be cut before it is merged, see can_cut_between.
+  std::array<int32_t, 128> ascii_ids_{};  // the same for ASCII; kNone if there is no token
+  // Whether and where a long word can be cut before merging; see can_cut_between.
   bool can_cut_ = false;
   FlatMap<bool> joints_;
 };

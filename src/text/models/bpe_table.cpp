@@ -23,7 +23,7 @@ void read_options(const Json& model, BpeTable& table) {
   if (const auto unknown = model.find("unk_token")) table.unknown = unknown->as_string();
 }
 
-// Runs `add`; its refusal gets the name that `where` makes.
+// Runs `add`. If it throws, adds the context that `where` returns.
 template <typename Where, typename Add>
 void add_named(const Where& where, const Add& add) {
   try {
@@ -34,7 +34,7 @@ void add_named(const Where& where, const Add& add) {
   }
 }
 
-// "left right".
+// Adds a merge spelled "left right".
 void add_spelled_merge(std::string_view text, BpeTable& table) {
   if (text.starts_with("#version")) return;  // the first line of a merges.txt
   const size_t space = text.find(' ');
@@ -44,7 +44,7 @@ void add_spelled_merge(std::string_view text, BpeTable& table) {
   table.add_merge(text.substr(0, space), text.substr(space + 1));
 }
 
-// The pair as an array or a string.
+// Adds a merge given as an array or a string.
 void add_json_merge(const Json& merge, BpeTable& table) {
   const auto where = [&] { return merge.where(); };
   if (!merge.is_array()) {

@@ -1,4 +1,4 @@
-// Strings with numbers, found by the bytes of a text: those that begin at a place.
+// A trie of strings with numbers. Finds the strings that begin at a place in a text.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +15,7 @@ class ByteTrie {
  public:
   static constexpr int32_t kNone = -1;
 
-  // False when the string is there already. REQUIRES that it is not empty, and value >= 0.
+  // Returns false if the string is already there. REQUIRES a non-empty string, and value >= 0.
   bool add(std::string_view text, int32_t value) {
     uint32_t node = 0;
     begins_[static_cast<unsigned char>(text[0])] = true;
@@ -34,7 +34,7 @@ class ByteTrie {
     return true;
   }
 
-  // Calls visit(length, value) for every string that `text` has at `at`, the shortest first.
+  // Calls visit(length, value) for every string that begins at `at` in `text`, the shortest first.
   template <typename Visit>
   void for_each_at(std::string_view text, size_t at, Visit&& visit) const {
     uint32_t node = 0;
@@ -66,8 +66,8 @@ class ByteTrie {
     return uint64_t{node} << 8 | static_cast<unsigned char>(c);
   }
 
-  FlatMap<uint32_t> next_;              // node and byte to node; 0 is the root
-  std::vector<int32_t> values_{kNone};  // of the string that ends in a node
+  FlatMap<uint32_t> next_;              // from node and byte to the next node; 0 is the root
+  std::vector<int32_t> values_{kNone};  // value of the string that ends at a node
   bool begins_[256] = {};
   size_t size_ = 0;
   size_t longest_ = 0;

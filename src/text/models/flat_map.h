@@ -1,4 +1,4 @@
-// A hash map from 64-bit keys to small values that is filled once and then only read.
+// A hash map from 64-bit keys to small values, filled once and then only read.
 #pragma once
 
 #include <cstdint>
@@ -6,13 +6,13 @@
 
 namespace fp8kv {
 
-// Open addressing, at most half full. The key ~0 must not be used.
+// Uses open addressing, at most half full. The key ~0 must not be used.
 template <typename Value>
 class FlatMap {
  public:
   explicit FlatMap(size_t expected = 0) { resize(expected); }
 
-  // The value of `key`, made when it is not there.
+  // The value of `key`; created if it is missing.
   Value& operator[](uint64_t key) {
     if (2 * (size_ + 1) > slots_.size()) resize(2 * (size_ + 1));
     Slot& slot = slots_[index_of(key)];
@@ -23,7 +23,7 @@ class FlatMap {
     return slot.value;
   }
 
-  // nullptr when it is not there.
+  // Returns nullptr if the key is missing.
   const Value* find(uint64_t key) const {
     const Slot& slot = slots_[index_of(key)];
     return slot.key == kEmpty ? nullptr : &slot.value;

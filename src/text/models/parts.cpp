@@ -43,7 +43,7 @@ char32_t character_at(const Json& part, std::string_view key) {
   return c;
 }
 
-// All digits as one integer, as many as 64 bits hold, times or by a power of ten.
+// Takes all digits as one integer, as many as 64 bits hold, times or divided by a power of ten.
 // Source: serde_json 1.0, src/de.rs, without its feature float_roundtrip.
 double library_double(const Json& number) {
   if (!number.is_number()) return number.as_double();  // throws: not a number
@@ -63,7 +63,7 @@ double library_double(const Json& number) {
     if (!full) digits = 10 * digits + digit;
     if (full != in_fraction) exponent += full ? 1 : -1;
   }
-  if (text.size() > at + 6) return number.as_double();  // nearly 0, or nothing that can be read
+  if (text.size() > at + 6) return number.as_double();  // nearly 0, or not readable
   if (at < text.size()) exponent += std::stoi(text.substr(at + 1));
   auto value = static_cast<double>(digits);
   for (; exponent < -308 && value != 0; exponent += 308) value /= 1e308;

@@ -9,21 +9,21 @@
 
 namespace fp8kv {
 
-// Throws for a member that is not among `known`: it could change what the part means.
+// Throws for a member that is not in `known`, because it could change the meaning of the part.
 void check_keys(const Json& part, std::initializer_list<std::string_view> known);
 
-// Throws that the type of `part` is not among `supported`, and lists them.
+// Throws: the type of `part` is not in `supported`. Lists the supported types.
 [[noreturn]] void fail_unsupported(const Json& part, const std::string& type,
                                    std::initializer_list<std::string_view> supported);
 
-// The member `key`, which must be an array.
+// Returns the member `key`. Throws if it is no array.
 Json array_at(const Json& part, std::string_view key);
 
-// The one character that the string member `key` is.
+// Returns the string member `key`, which must be a single character.
 char32_t character_at(const Json& part, std::string_view key);
 
-// A number as the tokenizers library reads it, which may be one unit in the last place from the
-// nearest double: sums that are equal there have to be equal here.
+// Reads a number like the tokenizers library, which may be off by one unit in the last place. Sums
+// that are equal there must be equal here.
 double library_double(const Json& number);
 
 }  // namespace fp8kv

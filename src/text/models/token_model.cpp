@@ -6,7 +6,7 @@
 namespace fp8kv {
 
 TokenModel TokenModel::from_json(const Json& model, bool byte_spelled) {
-  // Files of early versions leave the type out; only BPE has merges.
+  // Early files have no type. Only BPE models have merges.
   const bool says_type = model.has("type") || !model.has("merges");
   const std::string type = says_type ? model.at("type").as_string() : "BPE";
   if (type == "BPE") return TokenModel(Bpe(bpe_table_from_json(model), byte_spelled));

@@ -1,4 +1,4 @@
-// The model of a tokenizer, of whichever kind: what makes ids of the words of a text.
+// A tokenizer's model of any kind. It turns the words of a text into ids.
 #pragma once
 
 #include <cstdint>
@@ -16,21 +16,21 @@ class TokenModel {
  public:
   explicit TokenModel(Bpe model) : model_(std::move(model)) {}
   explicit TokenModel(Unigram model) : model_(std::move(model)) {}
-  // From the "model" of a tokenizer.json. `byte_spelled`: words come from a ByteLevel
-  // pre-tokenizer. Throws for a type that is not implemented, and for broken members.
+  // Reads the "model" of a tokenizer.json. `byte_spelled`: words come from a ByteLevel
+  // pre-tokenizer. Throws for an unsupported type, and for broken members.
   static TokenModel from_json(const Json& model, bool byte_spelled);
 
   const Vocabulary& vocabulary() const;
 
-  // True when words are to be given as their bytes, see Bpe.
+  // Whether words are passed as raw bytes; see Bpe.
   bool takes_raw_bytes() const;
 
   struct Scratch {
     Bpe::Scratch bpe;
     Unigram::Scratch unigram;
   };
-  // Appends the ids of `word`, which is not empty. Throws when a character needs the unknown token
-  // and there is none.
+  // Appends the ids of `word`. REQUIRES a non-empty word. Throws if a character needs the unknown
+  // token and there is none.
   void encode(std::string_view word, Scratch& scratch, std::vector<int32_t>& ids) const;
 
  private:

@@ -11,11 +11,11 @@
 namespace fp8kv {
 namespace {
 
-// What an unknown character costs beside the worst token. Source: both libraries.
+// The penalty of an unknown character, below the worst token's score. Source: both libraries.
 constexpr double kUnknownPenalty = 10;
 // Source: src/unigram_model.cc of SentencePiece 0.2.3.
 constexpr double kLargestSum = 100'000;
-// So many places are searched before what is decided among them is looked for.
+// The search covers this many places before it first settles decided tokens.
 constexpr size_t kFirstSettled = size_t{64} << 10;
 
 }  // namespace
@@ -67,7 +67,7 @@ Unigram::Unigram(UnigramTable table) : table_(std::move(table)) {
   if (table_.byte_fallback) byte_pieces_ = BytePieces(vocabulary);
 }
 
-// Unknown characters that follow each other. The tokenizers library looks them up together.
+// Appends a run of unknown characters. The tokenizers library looks the whole run up as one token.
 void Unigram::append_run(std::string_view run, std::vector<int32_t>& ids) const {
   if (table_.rules == UnigramTable::Rules::tokenizers) {
     const int32_t id = table_.vocabulary.find(run);
@@ -76,7 +76,7 @@ void Unigram::append_run(std::string_view run, std::vector<int32_t>& ids) const 
   if (!byte_pieces_.append(run, ids)) ids.push_back(table_.unknown_id);
 }
 
-// The search through one word. `base` is the place up to which tokens are decided and appended.
+// The search through one word. Tokens up to the place `base_` are decided and appended.
 class Unigram::Search {
  public:
   Search(const Unigram& model, std::string_view word, Scratch& scratch, std::vector<int32_t>& ids)
@@ -103,7 +103,7 @@ class Unigram::Search {
  private:
   uint16_t& length_at(size_t place) { return scratch_.lengths[place - base_]; }
 
-  // Tries all tokens that begin at `at`; returns where the next character does.
+  // Tries all tokens that begin at `at`. Returns the place of the next character.
   size_t step(size_t at) {
     if (rounds()) keep_precise(at);
     const double sum = scratch_.sums[at & mask_];
@@ -136,7 +136,7 @@ class Unigram::Search {
     return true;
   }
 
-  // SentencePiece takes large sums down to 0, with those of all places reached.
+  // SentencePiece keeps sums precise: it subtracts a large sum from those of all reached places.
   void keep_precise(size_t at) {
     const double offset = scratch_.sums[at & mask_];
     if (std::abs(offset) <= kLargestSum) return;
@@ -148,8 +148,8 @@ class Unigram::Search {
 
   bool rounds() const { return model_.table_.rules == UnigramTable::Rules::sentencepiece; }
 
-  // Appends the tokens that every way shares which may still turn out to be the best: those up to
-  // the place where the ways to all places that are reached from before `at` meet.
+  // Appends the tokens that all possible best ways share. These end where the ways to all places
+  // reached from before `at` meet.
   void settle(size_t at) {
     std::vector<size_t>& places = scratch_.places;  // a heap: the farthest is first
     places.assign(1, at);

@@ -1,6 +1,5 @@
-// A Unigram model: of all ways to cut a word into tokens, the one whose scores have the largest
-// sum. As the tokenizers library computes it, or as SentencePiece does, which rounds sums to single
-// precision.
+// A Unigram model: cuts a word into the tokens whose scores have the largest sum. Computes sums as
+// the tokenizers library does, or as SentencePiece does, which rounds them to single precision.
 #pragma once
 
 #include <cstdint>
@@ -23,31 +22,30 @@ struct UnigramTable {
   Vocabulary vocabulary;
   std::vector<double> scores;  // by id
   std::vector<bool> in_text;   // by id: whether text can become the token
-  double unknown_score = 0;    // of a character that is no token
+  double unknown_score = 0;    // for a character that is no token
   int32_t unknown_id = Vocabulary::kNone;
   bool byte_fallback = false;
   Rules rules = Rules::tokenizers;
 };
 
-// From the "model" of a tokenizer.json.
+// Reads the "model" of a tokenizer.json.
 UnigramTable unigram_table_from_json(const Json& model);
 
 class Unigram {
  public:
-  // Throws for tokens too long to be looked for.
+  // Throws for tokens that are too long to be searched.
   explicit Unigram(UnigramTable table);
 
   const Vocabulary& vocabulary() const { return table_.vocabulary; }
 
   struct Scratch {
-    std::vector<double> sums;       // of the best way to each of the next places, a ring
-    std::vector<uint16_t> lengths;  // of the token that ends at a place; 0: none does yet
-    std::vector<size_t> ends;       // of the tokens that are decided, backwards
-    std::vector<size_t> places;     // that may still lie on the best way
+    std::vector<double> sums;       // ring: sum of the best way to each of the next places
+    std::vector<uint16_t> lengths;  // length of the token that ends at a place; 0: none yet
+    std::vector<size_t> ends;       // ends of the decided tokens, in reverse
+    std::vector<size_t> places;     // places that may lie on the best way
   };
-  // Appends the ids of `word`, which is not empty. Takes time linear in it, and memory for the part
-  // of it that is not decided yet. Throws when a character needs the unknown token and there is
-  // none.
+  // Appends the ids of `word`. REQUIRES a non-empty word. Takes linear time, and memory for the
+  // part that is not decided yet. Throws if a character needs the unknown token and there is none.
   void encode(std::string_view word, Scratch& scratch, std::vector<int32_t>& ids) const;
 
  private:
@@ -56,7 +54,7 @@ class Unigram {
 
   UnigramTable table_;
   ByteTrie tokens_;
-  BytePieces byte_pieces_;  // none without byte fallback
+  BytePieces byte_pieces_;  // empty without byte fallback
 };
 
 }  // namespace fp8kv

@@ -1,4 +1,4 @@
-// Tokens and their ids, one to one. Ids may have gaps.
+// A one-to-one map of tokens and ids. Ids may have gaps.
 #pragma once
 
 #include <cstdint>
@@ -15,25 +15,27 @@ class Vocabulary {
   static constexpr int32_t kNone = -1;
 
   Vocabulary() = default;
-  // From {"token": id, ...}. Throws for ids that are negative, given twice, or far beyond the
-  // number of tokens (what is allocated must be bounded by the file).
+  // Reads {"token": id, ...}. Throws for ids that are negative, repeated, or far beyond the number
+  // of tokens: the file's size must bound the memory.
   explicit Vocabulary(const Json& tokens);
 
-  // For `count` tokens to be appended, whose bytes are below 4 GiB together.
+  // Reserves room for `count` tokens. REQUIRES less than 4 GiB of bytes in total.
   explicit Vocabulary(size_t count);
-  // The token gets the next id, end_id(); false when it is there already. REQUIRES that no more
-  // than `count` are appended.
+  // Gives the token the next id, end_id(). Returns false if the token is already there. REQUIRES at
+  // most `count` appended tokens.
   bool append(std::string_view token);
-  void skip(size_t ids);  // the next ids are those of no token
+  void skip(size_t ids);  // leaves the next ids without tokens
 
-  int32_t find(std::string_view token) const;  // kNone when it is not there
+  int32_t find(std::string_view token) const;  // kNone if it is missing
   bool has(int32_t id) const { return id >= 0 && id < end_id() && index_of_id_[id] != 0; }
   std::string_view token(int32_t id) const;  // REQUIRES has(id)
 
   size_t size() const { return entries_.size(); }
-  int32_t end_id() const { return static_cast<int32_t>(index_of_id_.size()); }  // past the largest
+  int32_t end_id() const {
+    return static_cast<int32_t>(index_of_id_.size());
+  }  // one past the largest id
 
-  // Ids are below this, for `count` tokens: what is allocated by id must be bounded by the file.
+  // The upper bound of ids for `count` tokens: the file's size must bound memory indexed by id.
   static int64_t id_limit(size_t count);
 
  private:
@@ -50,8 +52,8 @@ class Vocabulary {
 
   std::string bytes_;  // all tokens, one after the other
   std::vector<Entry> entries_;
-  std::vector<uint32_t> slots_;        // hash table: index of the entry plus one; 0: empty
-  std::vector<uint32_t> index_of_id_;  // the same, by id
+  std::vector<uint32_t> slots_;        // hash table of entry index plus one; 0: empty
+  std::vector<uint32_t> index_of_id_;  // entry index plus one, by id; 0: none
 };
 
 }  // namespace fp8kv

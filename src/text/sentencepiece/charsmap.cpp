@@ -7,7 +7,7 @@
 namespace fp8kv {
 namespace {
 
-// A unit of the double array: what a byte leads to, or the value of a string that ends.
+// A unit of the double array: the next state for a byte, or the value of a string that ends.
 bool has_leaf(uint32_t unit) {
   return (unit >> 8 & 1) != 0;
 }
@@ -54,7 +54,7 @@ std::optional<Charsmap::Match> Charsmap::longest(std::string_view text) const {
     place ^= offset(unit);
     if (!has_leaf(unit) || place >= units_.size()) continue;
     const size_t begin = value(units_[place]);
-    // Past the end, or inside a character: a broken file. The text stays as it is.
+    // Points past the end or into a character: the file is broken, and the text stays as it is.
     const bool broken = begin >= replacements_.size() ||
                         (static_cast<unsigned char>(replacements_[begin]) & 0xC0) == 0x80;
     if (broken) continue;

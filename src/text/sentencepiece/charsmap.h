@@ -1,5 +1,5 @@
-// The rules by which SentencePiece replaces characters: a "precompiled charsmap", which is a double
-// array of the strings to replace (Darts-clone), and what replaces them, each ended by a zero.
+// SentencePiece's rules for replacing characters, a "precompiled charsmap". It has a double array
+// of the strings to replace (Darts-clone), and their replacements, each ended by a zero.
 // Source: src/normalizer.cc of https://github.com/google/sentencepiece, and darts.h there.
 #pragma once
 
@@ -14,14 +14,14 @@ namespace fp8kv {
 class Charsmap {
  public:
   Charsmap() = default;  // replaces nothing
-  // Throws, naming `where`, for what is none.
+  // Throws, naming `where`, if `bytes` is no charsmap.
   Charsmap(std::string_view bytes, const std::string& where);
 
   struct Match {
     size_t length;  // in the text
     std::string_view replacement;
   };
-  // The longest string to replace at the beginning of `text`.
+  // Finds the longest string to replace at the beginning of `text`.
   std::optional<Match> longest(std::string_view text) const;
 
  private:

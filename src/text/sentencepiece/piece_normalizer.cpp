@@ -27,7 +27,7 @@ PieceNormalizer::Front PieceNormalizer::front(std::string_view text) const {
   if (const auto kept = kept_.longest_at(text, 0))
     return {text.substr(0, kept->length), kept->length};
   if (const auto match = charsmap_.longest(text)) return {match->replacement, match->length};
-  // A rule that ends inside a character leaves the rest of it.
+  // A rule that ends inside a character leaves the rest of that character.
   const size_t length = utf8_front(text.substr(0, 4)).length;
   if (length == 0) return {kReplacement, 1};
   return {text.substr(0, length), length};

@@ -1,5 +1,5 @@
-// What SentencePiece does to text before it is cut into pieces: characters are replaced, spaces are
-// made one, and written as U+2581.
+// SentencePiece's normalisation before text is cut into pieces. It replaces characters, joins runs
+// of spaces, and writes spaces as U+2581.
 #pragma once
 
 #include <optional>
@@ -15,29 +15,29 @@ namespace fp8kv {
 
 class PieceNormalizer {
  public:
-  // `prefix_once`: the space before a text is put before the first part of it alone, not after
-  // special tokens too.
+  // `prefix_once`: adds the leading space only to the first part of a text, not after special
+  // tokens too.
   PieceNormalizer(const SentencePieceFile& file, bool prefix_once);
 
-  // Replaces `out` by the normalised `text`, which is valid UTF-8; so is the result. `is_first`:
-  // `text` begins where the whole text does.
+  // Replaces `out` by the normalised `text`. Both are valid UTF-8. `is_first`: `text` begins the
+  // whole text.
   void apply(std::string_view text, bool is_first, std::string& out,
              const GrowthLimit& limit) const;
 
  private:
   struct Front {
-    std::string_view text;  // what the front of the text becomes
-    size_t length;          // of the front
+    std::string_view text;  // the replacement for the front of the text
+    size_t length;          // length of the front
   };
   Front front(std::string_view text) const;
   void append(std::string_view text, std::string& out) const;
 
-  std::string_view space_;  // how a space is written
+  std::string_view space_;  // the spelling of a space
   bool add_prefix_;
   bool prefix_once_;
   bool add_suffix_;
   bool remove_extra_;
-  ByteTrie kept_;  // the pieces that the user defined: they stay as they are
+  ByteTrie kept_;  // user-defined pieces, which stay as they are
   Charsmap charsmap_;
 };
 

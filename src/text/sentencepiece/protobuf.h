@@ -1,4 +1,4 @@
-// Reads the fields of a protobuf message, one after the other, without a schema.
+// Reads the fields of a protobuf message one by one, without a schema.
 // Source: https://protobuf.dev/programming-guides/encoding.
 #pragma once
 
@@ -10,15 +10,15 @@ namespace fp8kv {
 
 class ProtobufReader {
  public:
-  // `where` is the message, for errors. REQUIRES `bytes` to outlive this and what it gives.
+  // `where` names the message in errors. REQUIRES `bytes` to outlive this object and its views.
   ProtobufReader(std::string_view bytes, std::string where)
       : bytes_(bytes), where_(std::move(where)) {}
 
-  // Goes to the next field; false at the end. Throws for what is no protobuf message.
+  // Moves to the next field; returns false at the end. Throws for an invalid message.
   bool next();
   uint32_t field() const { return field_; }
 
-  // The value of the field, `name` in messages. Each throws when it is of another type.
+  // Return the field's value; `name` is for messages. Each throws if the field has another type.
   int64_t as_int(std::string_view name) const;
   bool as_bool(std::string_view name) const { return as_int(name) != 0; }
   float as_float(std::string_view name) const;
@@ -31,12 +31,12 @@ class ProtobufReader {
   std::string_view take(uint64_t size);
   void expect(Wire wire, std::string_view name) const;
 
-  std::string_view bytes_;  // what follows
+  std::string_view bytes_;  // the rest of the message
   std::string where_;
   uint32_t field_ = 0;
   Wire wire_ = Wire::varint;
   uint64_t number_ = 0;     // varint
-  std::string_view value_;  // of the other types
+  std::string_view value_;  // of the other wire types
 };
 
 }  // namespace fp8kv

@@ -97,12 +97,12 @@ void check_denormalizer_spec(std::string_view message, const SentencePieceFile& 
   }
 }
 
-// As SentencePiece does when it reads one.
+// Checks the pieces as SentencePiece does when it reads a file.
 void check_pieces(SentencePieceFile& file) {
   size_t bytes = 0;
   for (size_t id = 0; id < file.pieces.size(); ++id) {
     Piece& piece = file.pieces[id];
-    // Some converters add it beside "<0x00>".
+    // Some converters add a zero byte beside "<0x00>".
     if (file.byte_fallback && piece.text == std::string_view("\0", 1)) piece.type = Type::unused;
     const auto where = [&] { return cat(file.where, ": pieces[", id, "]"); };
     if (piece.type == Type::unknown) {
@@ -122,7 +122,7 @@ void check_pieces(SentencePieceFile& file) {
   }
 }
 
-// A text of lines such as "IQ== 0", which some models have under the same name.
+// Whether the file is a text of lines such as "IQ== 0", which some models store under this name.
 bool is_tiktoken(std::string_view bytes) {
   const std::string_view line = bytes.substr(0, bytes.substr(0, 1024).find('\n'));
   const size_t space = line.find(' ');

@@ -1,5 +1,5 @@
-// SentencePiece's own file, tokenizer.model: a protobuf message with the pieces and how text is
-// normalised. Source: sentencepiece_model.proto of https://github.com/google/sentencepiece.
+// SentencePiece's own file, tokenizer.model: a protobuf message with the pieces and the rules of
+// normalisation. Source: sentencepiece_model.proto of https://github.com/google/sentencepiece.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ struct SentencePieceFile {
     std::string text;
     float score = 0;
     Type type = Type::normal;
-    // Text can become it; it is not reserved for what SentencePiece itself puts in.
+    // Whether text can become this piece. Other pieces are reserved for SentencePiece itself.
     bool in_text() const {
       return type == Type::normal || type == Type::user_defined || type == Type::unused;
     }
@@ -41,8 +41,8 @@ struct SentencePieceFile {
   bool remove_extra_whitespaces = true;
   bool escape_whitespaces = true;
 
-  // Throws, naming the part, for what is no such file, for what SentencePiece itself refuses, and
-  // for what is not implemented.
+  // Throws, naming the part, for a file of another kind, for what SentencePiece itself refuses, and
+  // for unsupported features.
   static SentencePieceFile read(const std::filesystem::path& path);
 
   Vocabulary vocabulary() const;
@@ -50,8 +50,8 @@ struct SentencePieceFile {
   std::vector<std::string_view> user_defined() const;
 };
 
-// REQUIRES the file's kind to be that of the table. Throws, naming the piece, for models whose
-// results would depend on more than the scores.
+// REQUIRES a file of the table's kind. Throws, naming the piece, if results would depend on more
+// than the scores.
 BpeTable bpe_table_from_pieces(const SentencePieceFile& file);
 UnigramTable unigram_table_from_pieces(const SentencePieceFile& file);
 

@@ -1,5 +1,5 @@
-// The pieces of a SentencePiece model as what our models work with. As SentencePiece 0.2.3 does; in
-// version 0.2.1 pieces that the user defined have other scores in a Unigram model.
+// Converts the pieces of a SentencePiece model for our models. Follows SentencePiece 0.2.3; version
+// 0.2.1 gives user-defined pieces other scores in a Unigram model.
 #include <algorithm>
 #include <bit>
 #include <cfloat>
@@ -17,10 +17,10 @@ namespace {
 using Type = SentencePieceFile::Type;
 using Piece = SentencePieceFile::Piece;
 
-// Pieces are tried at every place where two can meet: that must end.
+// Limits the work, since a piece is tried with every way to cut it in two.
 constexpr size_t kLongestPiece = 1024;
 
-// Places in the order of scores: what has a higher one is merged before. -0 is below 0, as there.
+// The ranks of pieces by score: a higher score merges earlier. As in SentencePiece, -0 is below 0.
 std::vector<int32_t> ranks_of(const std::vector<Piece>& pieces) {
   const auto order = [](float score) {
     const auto bits = std::bit_cast<int32_t>(score);
@@ -43,8 +43,8 @@ bool is_one_char(std::string_view text) {
   return utf8_front(text).length == text.size();
 }
 
-// SentencePiece joins two neighbours when both together are a piece, the one with the highest
-// score first. So every way to cut a piece in two is a merge.
+// SentencePiece joins two neighbours if together they are a piece, the highest score first. So
+// every way to cut a piece in two is a merge.
 class Merges {
  public:
   Merges(const SentencePieceFile& file, BpeTable& table)
@@ -54,7 +54,7 @@ class Merges {
     const Piece& piece = file_.pieces[static_cast<size_t>(id)];
     const std::string_view text = piece.text;
     const bool joins = piece.type == Type::normal || piece.type == Type::unused;
-    // A character that text does not become; as a part of others it merges nevertheless.
+    // Text never becomes this character alone, but it still merges as a part of other pieces.
     if (is_one_char(text) && piece.type != Type::normal && piece.type != Type::user_defined) {
       bare(text);
     }
@@ -80,8 +80,7 @@ class Merges {
  private:
   static constexpr int32_t kNone = Vocabulary::kNone;
 
-  // What stands for a part of text while merging goes on: a character, or a piece that merging
-  // makes.
+  // The symbol for a part of text during merging: a character, or a piece that merges make.
   int32_t symbol(std::string_view text) {
     const int32_t id = table_.vocabulary.find(text);
     const Type type = id == kNone ? Type::unknown : file_.pieces[static_cast<size_t>(id)].type;
@@ -136,7 +135,7 @@ UnigramTable unigram_table_from_pieces(const SentencePieceFile& file) {
   }
   table.unknown_score = worst - 10.0f;
   for (const Piece& piece : file.pieces) {
-    // One that the user defined is preferred to whatever its characters are otherwise.
+    // A user-defined piece must win over any other cut of its characters.
     const auto bytes = static_cast<double>(piece.text.size());
     const bool preferred = piece.type == Type::user_defined;
     table.scores.push_back(preferred ? static_cast<float>(0.1 * (bytes - 1)) : piece.score);

@@ -20,7 +20,8 @@ size_t count_at(const Json& json, std::string_view key) {
   return static_cast<size_t>(count);
 }
 
-// "<0x0A>" is the byte 10; -1 for anything else. Like the library, either case of digits.
+// Returns 10 for "<0x0A>", and -1 for any other token. Like the library, takes digits of either
+// case.
 int byte_of_any_piece(std::string_view token) {
   if (token.size() != 6 || !token.starts_with("<0x") || token[5] != '>') return -1;
   const auto digit = [](char c) {
@@ -28,7 +29,7 @@ int byte_of_any_piece(std::string_view token) {
     const int lower = c | 0x20;
     return lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : -1;
   };
-  // Rust's from_str_radix takes a sign.
+  // Rust's from_str_radix accepts a sign.
   const int high = token[3] == '+' ? 0 : digit(token[3]);
   const int low = digit(token[4]);
   return high < 0 || low < 0 ? -1 : 16 * high + low;
@@ -114,7 +115,7 @@ std::string Decoding::replaced(std::string_view text, std::string_view from,
 }
 
 void Decoding::add(std::string_view token) {
-  limit_.add_given(token.size() + 1);  // what a space is put between can be empty
+  limit_.add_given(token.size() + 1);  // the text on both sides of a space can be empty
   text(0, token);
   end_token(0);
 }
@@ -141,7 +142,7 @@ void Decoding::text(size_t step, std::string_view fragment) {
   const auto* replace = std::get_if<Decoder::Replace>(&kind);
   if (replace && !replace->pattern.literal().empty() &&
       utf8_front(replace->pattern.literal()).length == replace->pattern.literal().size()) {
-    // One character: whatever comes next, this fragment is decided.
+    // A single character: later fragments cannot change this one.
     return pass(step, replaced(fragment, replace->pattern.literal(), replace->content));
   }
   state.token += fragment;
@@ -157,12 +158,12 @@ void Decoding::end_token(size_t step) {
   state.stripped = 0;
 }
 
-// The token is complete, in `state.token` for the kinds that collect it.
+// Handles a complete token. It is in `state.token` for the kinds that collect it.
 void Decoding::whole_token(size_t step, const Decoder::Step& kind) {
   State& state = states_[step];
   const std::string token = std::exchange(state.token, {});
   if (std::holds_alternative<Decoder::ByteLevel>(kind)) {
-    // A token that is not all in the byte alphabet stands for itself.
+    // A token with characters outside the byte alphabet stands for itself.
     std::string bytes;
     for (size_t at = 0; at < token.size();) {
       const char32_t c = next_char(token, at);
@@ -202,7 +203,7 @@ void Decoding::whole_token(size_t step, const Decoder::Step& kind) {
   } else if (std::holds_alternative<Decoder::Strip>(kind)) {
     state.held.clear();  // the characters to strip at the end
   } else if (const auto* suffix = std::get_if<Decoder::Suffix>(&kind)) {
-    // Only the last token has no space in place of its suffix.
+    // Every token except the last gets a space in place of its suffix.
     if (state.holds) {
       pass(step, replaced(state.held, suffix->suffix, " "));
       end_token(step + 1);
@@ -233,7 +234,7 @@ void Decoding::finish(size_t step) {
   }
 }
 
-// Passes on the whole characters of what is held, and U+FFFD for what can become none.
+// Passes on the complete characters of the held bytes, and U+FFFD for invalid bytes.
 void Decoding::flush_bytes(size_t step, bool last) {
   std::string& held = states_[step].held;
   std::string characters;
@@ -248,7 +249,7 @@ void Decoding::flush_bytes(size_t step, bool last) {
   pass(step, characters);
 }
 
-// A run of byte pieces is a token if it is UTF-8 as a whole, else one U+FFFD for each byte.
+// A run of byte pieces is one token if it is valid UTF-8, else one U+FFFD for each byte.
 void Decoding::flush_byte_pieces(size_t step) {
   const std::string run = std::exchange(states_[step].held, {});
   if (run.empty()) return;
@@ -262,7 +263,7 @@ void Decoding::flush_byte_pieces(size_t step) {
   }
 }
 
-// As SentencePiece: one U+FFFD for each byte that is no part of a character.
+// Follows SentencePiece: one U+FFFD for each byte that belongs to no character.
 void Decoding::flush_piece_bytes(size_t step, bool last) {
   State& state = states_[step];
   std::string characters;
@@ -279,7 +280,7 @@ void Decoding::flush_piece_bytes(size_t step, bool last) {
   pass(step, characters);
 }
 
-// The space that was put before the text is dropped, or all that are there.
+// Drops the space that was added before the text, or all spaces at the beginning.
 void Decoding::add_piece(size_t step, const Decoder::Pieces& kind, std::string_view piece) {
   constexpr std::string_view kSpace = "\xE2\x96\x81";
   State& state = states_[step];
@@ -302,7 +303,7 @@ void Decoding::add_piece(size_t step, const Decoder::Pieces& kind, std::string_v
 
 void Decoding::strip(size_t step, const Decoder::Strip& kind, std::string_view fragment) {
   State& state = states_[step];
-  // `stripped` counts up to `start`; another character than the stripped one ends it.
+  // `stripped` counts up to `start`. Any other character ends the stripping.
   while (state.stripped < kind.start && !fragment.empty()) {
     if (!fragment.starts_with(kind.content)) {
       state.stripped = kind.start;
@@ -313,7 +314,7 @@ void Decoding::strip(size_t step, const Decoder::Strip& kind, std::string_view f
   }
   if (kind.stop == 0) return pass(step, fragment);
   state.held += fragment;
-  size_t tail = 0;  // how many of the last characters may be stripped
+  size_t tail = 0;  // number of trailing characters that may be stripped
   size_t begin = state.held.size();
   while (tail < kind.stop &&
          std::string_view(state.held).substr(0, begin).ends_with(kind.content)) {

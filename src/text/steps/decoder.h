@@ -1,5 +1,4 @@
-// The "decoder" of a tokenizer.json, or what SentencePiece does: makes text of tokens, as they
-// come.
+// The "decoder" of a tokenizer.json, or that of SentencePiece: turns a stream of tokens into text.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +18,8 @@ namespace fp8kv {
 
 class Decoder {
  public:
-  // Throws for a kind that is not implemented, and for broken members. Without a decoder, tokens
-  // are joined by spaces.
+  // Throws for an unsupported kind, and for broken members. Without a decoder, tokens are joined by
+  // spaces.
   static Decoder from_json(const std::optional<Json>& decoder);
   static Decoder of_pieces(const SentencePieceFile& file);
 
@@ -46,10 +45,10 @@ class Decoder {
     std::string suffix;
   };
   struct Spaces {};  // a space between tokens
-  struct Pieces {    // of SentencePiece
+  struct Pieces {    // SentencePiece's decoder
     bool bytes;      // tokens such as "<0x0A>" are bytes
     bool drops_space;
-    bool drops_spaces;  // all at the beginning, not one
+    bool drops_spaces;  // all spaces at the beginning, not just one
     std::string unknown;
     std::string unknown_surface;
   };
@@ -62,27 +61,27 @@ class Decoder {
   std::string where_;  // for messages
 };
 
-// Decodes one sequence of tokens. Each step of the decoder passes on what no later token can
-// change, so the texts taken, joined, are what decoding all tokens at once gives.
+// Decodes one sequence of tokens. Each step passes on only text that no later token can change. So
+// the taken texts together equal the decoding of all tokens at once.
 class Decoding {
  public:
   explicit Decoding(const Decoder& decoder);
 
-  // Throws where the tokens become much longer: see GrowthLimit.
+  // Throws if the text grows too much; see GrowthLimit.
   void add(std::string_view token);
   void finish();  // no token follows; call once
-  // The text that is certain since the last call.
+  // The text that became certain since the last call.
   std::string take() { return std::exchange(out_, {}); }
 
  private:
-  // What a step holds back. Steps see tokens that come in fragments, each of whole characters.
+  // The text that a step holds back. Steps see tokens in fragments of complete characters.
   struct State {
-    std::string token;    // the fragments of a token that must be seen whole
+    std::string token;    // fragments of a token that must be complete first
     std::string held;     // bytes or text that a later token decides about
-    size_t tokens = 0;    // ended so far
-    size_t stripped = 0;  // characters, at the start of the current token
-    bool holds = false;   // Suffix: there is a token in `held`
-    // Pieces: the beginning may still have a space to drop; one was dropped.
+    size_t tokens = 0;    // tokens ended so far
+    size_t stripped = 0;  // characters stripped at the start of the current token
+    bool holds = false;   // Suffix: `held` has a token
+    // Pieces: the beginning may still have a space to drop, and one was dropped.
     bool at_beginning = true;
     bool dropped = false;
   };
@@ -105,8 +104,8 @@ class Decoding {
   const std::vector<Decoder::Step>& steps_;
   std::vector<State> states_;
   PatternScratch match_;
-  GrowthLimit limit_;  // of all tokens together
-  size_t made_ = 0;    // bytes of text
+  GrowthLimit limit_;  // for all tokens together
+  size_t made_ = 0;    // bytes of text made so far
   std::string out_;
 };
 

@@ -24,7 +24,7 @@ Normalizer Normalizer::of_pieces(PieceNormalizer normalizer, const std::string& 
   return made;
 }
 
-// The steps that have no members.
+// Returns the step of a type that has no members.
 std::optional<Normalizer::Step> Normalizer::plain_step(const std::string& type) {
   if (type == "NFC") return NormalForm::nfc;
   if (type == "NFD") return NormalForm::nfd;
@@ -50,7 +50,7 @@ void Normalizer::add(const Json& normalizer) {
     check_keys(normalizer, {"type", "pattern", "content"});
     const Json json = normalizer.at("pattern");
     Replace step{Pattern::from_json(json), normalizer.at("content").as_string(), false};
-    // What the library makes of that depends on the steps after it: it may insert twice.
+    // The library's result would depend on the steps behind it: it may insert twice.
     if (step.pattern.can_match_nothing()) {
       fail(json.where(), ": a pattern that can match nothing is not supported in a normalizer");
     }
@@ -89,7 +89,7 @@ std::string_view Normalizer::apply(std::string_view text, bool is_first, Scratch
       result = run(step, text, out, match, limit);
     }
     limit.check(result.size());
-    // The other buffer may hold the input of the step after this one.
+    // The next step must not write to the buffer that holds its input.
     if (result.data() == out.data()) next = 1 - next;
     text = result;
   }
@@ -122,7 +122,7 @@ std::string_view strip(std::string_view text, bool left, bool right) {
   return text.substr(begin, end - begin);
 }
 
-// As the normalizer of sentencepiece named "nmt" does: controls go, odd blanks become spaces.
+// Follows sentencepiece's normalizer named "nmt": drops controls, and turns odd blanks into spaces.
 void append_nmt(std::string& out, char32_t c) {
   const bool dropped = (c >= 0x01 && c <= 0x08) || c == 0x0B || (c >= 0x0E && c <= 0x1F) ||
                        c == 0x7F || c == 0x8F || c == 0x9F;

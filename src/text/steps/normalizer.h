@@ -1,4 +1,4 @@
-// What happens to text before it is cut: the "normalizer" of a tokenizer.json, or SentencePiece's.
+// The "normalizer" of a tokenizer.json, or SentencePiece's: changes text before it is cut.
 #pragma once
 
 #include <memory>
@@ -19,7 +19,7 @@ namespace fp8kv {
 class Normalizer {
  public:
   Normalizer() = default;  // changes nothing
-  // Throws for a kind that is not implemented, and for broken members.
+  // Throws for an unsupported kind, and for broken members.
   static Normalizer from_json(const std::optional<Json>& normalizer);
   // `where`: the file, for messages.
   static Normalizer of_pieces(PieceNormalizer normalizer, const std::string& where);
@@ -27,14 +27,13 @@ class Normalizer {
   struct Scratch {
     std::string buffers[2];
   };
-  // The result is `text` itself where nothing changes, else it lies in `scratch`. `is_first`:
-  // `text` begins where the whole text does. Throws for a text that becomes much longer: see
-  // GrowthLimit.
+  // Returns `text` itself if nothing changes, else a view of `scratch`. `is_first`: `text` begins
+  // the whole text. Throws if the text grows too much; see GrowthLimit.
   std::string_view apply(std::string_view text, bool is_first, Scratch& scratch,
                          PatternScratch& match) const;
 
   bool empty() const { return steps_.empty(); }
-  // True when the first byte of every result comes from the first character of the text.
+  // Whether the first byte of every result comes from the first character of the text.
   bool keeps_the_beginning() const;
 
  private:
@@ -44,7 +43,7 @@ class Normalizer {
   struct Replace {
     Pattern pattern;
     std::string content;
-    bool one_character;  // the pattern is a string of one character, the content is not empty
+    bool one_character;  // the pattern is one literal character, the content is not empty
   };
   struct Strip {
     bool left;

@@ -25,8 +25,7 @@ std::string pcre2_message(int code) {
   return reinterpret_cast<const char*>(buffer);
 }
 
-// Patterns that recurse deeply need more than the 32 KiB of machine stack that JIT code starts
-// with.
+// Deeply recursive patterns need more than the 32 KiB of machine stack that JIT code starts with.
 constexpr size_t kJitStackFirst = size_t{32} << 10;
 constexpr size_t kJitStackMost = size_t{8} << 20;
 
@@ -48,7 +47,7 @@ PatternScratch::PatternScratch(PatternScratch&&) noexcept = default;
 PatternScratch& PatternScratch::operator=(PatternScratch&&) noexcept = default;
 
 Pattern Pattern::from_pcre2(const std::string& regex, const std::string& where) {
-  // The dialect's "." and "^" know only "\n" as the end of a line.
+  // In this dialect, only "\n" ends a line for "." and "^".
   const Owned<pcre2_compile_context, pcre2_compile_context_free> context(
       pcre2_compile_context_create(nullptr));
   pcre2_set_newline(context.get(), PCRE2_NEWLINE_LF);
@@ -62,7 +61,8 @@ Pattern Pattern::from_pcre2(const std::string& regex, const std::string& where) 
     fail(where, ": the pattern ", quote(regex), " cannot be compiled: ", pcre2_message(error),
          " (at byte ", at, ")");
   }
-  // Without JIT (where the system forbids it) the pattern is interpreted: slower, the same matches.
+  // Without JIT, as on systems that forbid it, the pattern is interpreted: slower, with equal
+  // matches.
   pcre2_jit_compile(made, PCRE2_JIT_COMPLETE);
   Pattern pattern;
   pattern.code_ = std::make_shared<Code>(Code{Owned<pcre2_code, pcre2_code_free>(made)});
@@ -108,7 +108,7 @@ std::optional<Pattern::Match> Pattern::find(std::string_view text, size_t from,
   if (!scratch.state_) scratch.state_ = std::make_unique<PatternScratch::State>();
   PatternScratch::State& state = *scratch.state_;
   const auto subject = reinterpret_cast<PCRE2_SPTR>(text.empty() ? "" : text.data());
-  // The caller has validated the text: checking it again at every match would make this quadratic.
+  // The caller has validated the text. Checking it again at every match would take quadratic time.
   const auto match = [&] {
     return pcre2_match(code->code.get(), subject, text.size(), from, PCRE2_NO_UTF_CHECK,
                        state.data.get(), state.context.get());

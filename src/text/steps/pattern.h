@@ -1,7 +1,7 @@
-// The regular expressions and literal strings by which a tokenizer.json cuts and replaces text.
-// tokenizer.json writes them for Oniguruma (Ruby's syntax); they run on PCRE2 with its JIT. What
-// the two read differently is rewritten, and what cannot be is refused (pattern_dialect.cpp). What
-// they match does not depend on PCRE2's version of Unicode (pattern_classes.h).
+// The regular expressions and literal strings with which a tokenizer.json cuts and replaces text.
+// They are written for Oniguruma (Ruby's syntax) and run on PCRE2 with its JIT. Constructs that the
+// two read differently are rewritten or refused (pattern_dialect.cpp). Matches do not depend on
+// PCRE2's version of Unicode (pattern_classes.h).
 #pragma once
 
 #include <memory>
@@ -15,7 +15,7 @@
 
 namespace fp8kv {
 
-// What a match needs to write to: one per thread.
+// The memory that a match writes to: one per thread.
 class PatternScratch {
  public:
   PatternScratch();
@@ -36,22 +36,22 @@ class Pattern {
     size_t end = 0;
   };
 
-  // From {"String": ...} or {"Regex": ...}. Throws for what cannot be compiled or translated, and
-  // for an empty string.
+  // Reads {"String": ...} or {"Regex": ...}. Throws if the pattern cannot be compiled or
+  // translated, and for an empty string.
   static Pattern from_json(const Json& pattern);
-  // From PCRE2's own syntax. `where` is for messages.
+  // Compiles PCRE2's own syntax. `where` is for messages.
   static Pattern from_pcre2(const std::string& regex, const std::string& where);
-  // From Oniguruma's.
+  // Compiles Oniguruma's syntax.
   static Pattern from_regex(std::string_view regex, const std::string& where);
 
-  // The first match that begins at `from` or later. `text` must be valid UTF-8 and `from` the start
-  // of a character. Throws when PCRE2 gives up (backtracking without end).
+  // Finds the first match that begins at `from` or later. REQUIRES valid UTF-8, and `from` at the
+  // start of a character. Throws if PCRE2 gives up, as in endless backtracking.
   std::optional<Match> find(std::string_view text, size_t from, PatternScratch& scratch) const {
     return find(text, from, scratch, code_for(text));
   }
 
-  // All matches from left to right that do not overlap; an empty match is not taken where the match
-  // before it ended, nor in an empty text.
+  // Visits all matches from left to right without overlaps. An empty match is skipped at the end of
+  // the match before it, and in an empty text.
   template <typename Visit>
   void for_each(std::string_view text, PatternScratch& scratch, Visit&& visit) const {
     const Code* code = code_for(text);
@@ -69,10 +69,10 @@ class Pattern {
     }
   }
 
-  // False only when every match has at least one character.
+  // Returns false only if every match has at least one character.
   bool can_match_nothing() const;
 
-  // The string, when this is a plain one.
+  // The literal string, if the pattern is one.
   const std::string& literal() const { return literal_; }
 
  private:
@@ -84,18 +84,19 @@ class Pattern {
 
   std::string literal_;                // used when there is no code
   std::shared_ptr<const Code> code_;   // shared by copies
-  std::shared_ptr<const Code> exact_;  // for text that has any of the differences
+  std::shared_ptr<const Code> exact_;  // for text that contains one of `differences_`
   CharRanges differences_;
   std::string where_;
 };
 
-// An Oniguruma pattern for PCRE2, in two ways that differ in the matches of some characters alone.
+// An Oniguruma pattern in two PCRE2 spellings, which match differently only at the characters in
+// `differences`.
 struct Pcre2Spelling {
   std::string fast;
   std::string exact;
   CharRanges differences;
 };
-// Throws, naming the construct that has no spelling.
+// Throws, naming the construct, if there is no spelling for it.
 Pcre2Spelling pcre2_from_oniguruma(std::string_view regex, const std::string& where);
 
 }  // namespace fp8kv

@@ -10,7 +10,7 @@
 namespace fp8kv {
 namespace {
 
-// As names of properties are compared: without case and "_".
+// Normalises a property's name for comparison: ignores case and "_".
 std::string loose(std::string_view name) {
   std::string made;
   for (const char c : name) {
@@ -19,7 +19,7 @@ std::string loose(std::string_view name) {
   return made;
 }
 
-// In PCRE2's spelling, and its characters.
+// PCRE2's spelling of a property, and its characters.
 struct Property {
   std::string spelling;
   CharRanges characters;
@@ -44,18 +44,18 @@ std::optional<Property> find_property(std::string_view name) {
   for (uint32_t i = 0; i < unicode::kScriptNames.size(); ++i) {
     const unicode::ScriptName& script = unicode::kScriptNames[i];
     if (loose(script.name) != wanted && loose(script.alias) != wanted) continue;
-    // PCRE2 takes a bare script name to mean its extensions too.
+    // A bare script name would include its extensions in PCRE2.
     return Property{cat("sc:", script.name),
                     CharRanges::of(unicode::kScriptRuns, [&](uint32_t s) { return s == i; })};
   }
   return std::nullopt;
 }
 
-// What PCRE2 takes for the property, in the planes where versions of Unicode may differ: those
-// between these have no characters, and those behind them are for private use. Nothing for a script
-// that is newer than this PCRE2.
+// The planes in which versions of Unicode may differ. The planes between have no characters, and
+// those behind are for private use.
 constexpr CharRanges::Range kCompared[] = {{0, 0xD800}, {0xE000, 0x40000}, {0xE0000, 0xF0000}};
 
+// Asks PCRE2 for the characters of a property. Returns nothing for a script newer than this PCRE2.
 std::optional<CharRanges> ask_pcre2(const std::string& spelling) {
   std::optional<Pattern> pattern;
   try {
@@ -78,7 +78,7 @@ std::optional<CharRanges> ask_pcre2(const std::string& spelling) {
   return made;
 }
 
-// It answers the same every time, and takes milliseconds.
+// Caches the answer, which never changes and takes milliseconds.
 const std::optional<CharRanges>& known_to_pcre2(const std::string& spelling) {
   static std::mutex mutex;
   static std::map<std::string, std::optional<CharRanges>> answers;

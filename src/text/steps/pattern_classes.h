@@ -1,7 +1,7 @@
-// Properties of characters in patterns. PCRE2's \p{...} is of the version of Unicode that it was
-// built with, and fast; lists of ranges can say what unicode_tables.h has, and are many times
-// slower. So a pattern is written in both ways, and text in which no character tells the two apart
-// is matched in the fast one (pattern.h).
+// Properties of characters in patterns. PCRE2's \p{...} is fast, but follows the Unicode version
+// that PCRE2 was built with. Lists of ranges follow unicode_tables.h, but are many times slower. So
+// a pattern is written in both ways. Text without any character that they treat differently uses
+// the fast one (pattern.h).
 #pragma once
 
 #include <map>
@@ -13,18 +13,20 @@
 
 namespace fp8kv {
 
-// The sets of one pattern: comparing one takes milliseconds, and patterns name each several times.
+// The sets of one pattern. Caches them, since comparing one takes milliseconds and patterns repeat
+// them.
 class PatternClasses {
  public:
   struct Items {
-    std::string fast;   // by PCRE2's properties
-    std::string exact;  // ranges
+    std::string fast;   // with PCRE2's properties
+    std::string exact;  // with ranges
   };
-  // What to write between [ and ] for the characters that have, or have not, a property: a general
-  // category ("L", "Nd"), a script ("Han", "hani") or "Alphabetic". Nothing for another name.
+  // Returns the items of a [class] for the characters with a property, or without it if `negated`.
+  // A property is a general category ("L", "Nd"), a script ("Han", "hani") or "Alphabetic". Returns
+  // nothing for another name.
   std::optional<Items> items(std::string_view property, bool negated);
 
-  // The characters that tell the two ways apart, in any set asked for so far.
+  // The characters that the two ways treat differently, in any set asked for so far.
   const CharRanges& differences() const { return differences_; }
 
  private:

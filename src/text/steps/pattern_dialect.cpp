@@ -1,5 +1,5 @@
-// Oniguruma's patterns (Ruby syntax, UTF-8) as PCRE2 understands them. Measured against the
-// tokenizers library over every code point where the two differ:
+// Translates Oniguruma's patterns (Ruby syntax, UTF-8) for PCRE2. Measured against the tokenizers
+// library over every code point where the two differ:
 //   \s  White_Space; PCRE2's also has U+180E.       \w  Alphabetic, M, Nd, Pc; PCRE2's: L, N, _.
 //   \h  a hexadecimal digit; PCRE2's: a blank.      \v  U+000B; PCRE2's: any vertical space.
 //   {n,m}+  repeats the repetition; PCRE2: makes it possessive.       {,m}  means {0,m}.
@@ -20,7 +20,7 @@ constexpr const char* kSpace =
 constexpr const char* kNotSpace =
     R"(\x{0}-\x{8}\x{e}-\x{1f}\x{21}-\x{84}\x{86}-\x{9f}\x{a1}-\x{167f}\x{1681}-\x{1fff})"
     R"(\x{200b}-\x{2027}\x{202a}-\x{202e}\x{2030}-\x{205e}\x{2060}-\x{2fff}\x{3001}-\x{10ffff})";
-// Of \w outside of a class, and of \b, Oniguruma asks a Latin-1 table that has these too.
+// Outside of classes, \w and \b in Oniguruma use a Latin-1 table, which has these characters too.
 constexpr const char* kLatinWord = R"(\x{b2}\x{b3}\x{b9}\x{bc}\x{bd}\x{be})";
 
 class Translator {
@@ -36,7 +36,7 @@ class Translator {
 
  private:
   struct Group {
-    size_t begin;  // in `out_`
+    size_t begin;  // position in `out_`
     bool looks_around;
   };
   static constexpr size_t kNoAtom = std::string::npos;
@@ -99,11 +99,11 @@ class Translator {
     if (atom_ == kNoAtom) refuse(in_.substr(at_, 1), "there is nothing to repeat");
     out_ += in_[at_++];
     if (peek() == '?' || peek() == '+') out_ += in_[at_++];
-    // A repetition of this repetition would have to be wrapped.
+    // Repeating this repetition would need a group around it.
     if (peek() == '*' || peek() == '+' || peek() == '?') refuse(in_.substr(at_, 1));
   }
 
-  // "{n}", "{n,}", "{n,m}", "{,m}"; anything else is a literal brace.
+  // Reads "{n}", "{n,}", "{n,m}" or "{,m}". Anything else is a literal brace.
   void interval() {
     const size_t close = in_.find('}', at_);
     const std::string_view body = close == in_.npos ? "" : in_.substr(at_ + 1, close - at_ - 1);
@@ -142,7 +142,7 @@ class Translator {
 
   void open_group() {
     const size_t begin = out_.size();
-    if (at_ == 0 && take("(?i)")) {  // elsewhere the two disagree on how far it reaches
+    if (at_ == 0 && take("(?i)")) {  // elsewhere the two disagree about its extent
       out_ += "(?i)";
       return;
     }
@@ -152,7 +152,7 @@ class Translator {
     }
     if (peek(1) == '?' || peek(1) == '*') refuse(in_.substr(at_, 3));
     ++at_;
-    begin_group(begin, "(?:");  // nothing can refer to what it captures
+    begin_group(begin, "(?:");  // nothing can refer to the capture
   }
 
   void begin_group(size_t begin, const char* kind) {
@@ -165,7 +165,7 @@ class Translator {
 
   void close_group() {
     if (groups_.empty()) refuse(")", "no group is open");
-    // Oniguruma repeats no assertion.
+    // Oniguruma does not repeat assertions.
     atom_ = groups_.back().looks_around ? kNoAtom : groups_.back().begin;
     groups_.pop_back();
     out_ += in_[at_++];
@@ -227,7 +227,7 @@ class Translator {
   std::string word() { return items("Alphabetic") + items("M") + items("Nd") + items("Pc"); }
   std::string latin_word() { return word() + kLatinWord; }
 
-  // `form` with the set of \w for every "@".
+  // Returns `form` with the set of \w in place of every "@".
   std::string boundary(std::string_view form) {
     const std::string set = cat("[", latin_word(), "]");
     std::string made;
@@ -245,8 +245,8 @@ class Translator {
     at_ += 2;
   }
 
-  // The escapes that mean the same inside and outside of a class: moves past one, gives its PCRE2
-  // spelling.
+  // Translates an escape that means the same inside and outside of a class. Moves past it and
+  // returns its PCRE2 spelling.
   std::string shared_escape() {
     const std::string_view rest = in_.substr(at_);
     const char c = rest[1];
@@ -265,11 +265,11 @@ class Translator {
     return done(2, std::string(rest.substr(0, 2)));
   }
 
-  // \p{L}, \P{L}, \p{^L}: general categories by their one or two letters, scripts by their names.
+  // Reads \p{L}, \P{L} or \p{^L}: general categories by one or two letters, scripts by name.
   struct Property {
     std::string_view name;
     bool negated;
-    size_t end;  // in `in_`
+    size_t end;  // position in `in_`
   };
   Property property() {
     const size_t close = in_.find('}', at_);
@@ -287,7 +287,7 @@ class Translator {
     return {name, negated, close + 1};
   }
 
-  // \xHH below 0x80 (above, it would be a single byte), \x{H...}, \uHHHH.
+  // Reads \xHH below 0x80 (above, it would be a single byte), \x{H...} or \uHHHH.
   std::string code_point() {
     const size_t begin = at_;
     const bool braces = take("\\x{");
@@ -312,7 +312,7 @@ class Translator {
     out_ += in_[at_++];
     if (peek() == '^') out_ += in_[at_++];
     if (peek() == ']') refuse("[]", "a class cannot be empty");
-    bool after_set = false;  // the item before was a set such as \s: no range can begin there
+    bool after_set = false;  // the item before was a set such as \s, which cannot begin a range
     for (; at_ < in_.size() && peek() != ']';) {
       if (peek() == '[') refuse("[ inside a class");
       if (peek() == '&' && peek(1) == '&') refuse("&& inside a class");
@@ -367,8 +367,8 @@ class Translator {
   PatternClasses& classes_;
   size_t at_ = 0;
   std::string out_;
-  size_t atom_ = kNoAtom;      // where in `out_` the last thing that can be repeated begins
-  std::vector<Group> groups_;  // the open ones
+  size_t atom_ = kNoAtom;      // position in `out_` of the last repeatable item
+  std::vector<Group> groups_;  // open groups
 };
 
 }  // namespace

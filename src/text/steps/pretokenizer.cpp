@@ -52,7 +52,7 @@ void PreTokenizer::add(const Json& json, const Normalizer& normalizer) {
     steps_.push_back(Split{character_at(json, "delimiter"), Behaviour::removed});
   } else if (type == "Whitespace") {
     check_keys(json, {"type"});
-    // As the pattern "\w+|[^\w\s]+" of Rust cuts.
+    // Cuts like Rust's pattern "\w+|[^\w\s]+".
     steps_.push_back(Split{Property::white_space, Behaviour::removed});
     steps_.push_back(Split{Property::word, Behaviour::contiguous});
   } else if (type == "WhitespaceSplit") {
@@ -86,8 +86,9 @@ void PreTokenizer::add_metaspace(const Json& json, const Normalizer& normalizer)
   steps_.push_back(std::move(step));
 }
 
-// Which piece begins the text is followed through cuts. What a normalizer makes of the first
-// character can be several, and the library counts a cut between those as the beginning, too.
+// Throws unless it is certain which piece begins the text. Cuts alone keep track of it. A
+// normalizer may turn the first character into several, and the library counts a cut between those
+// as the beginning, too.
 void PreTokenizer::check_beginning(const Json& json, const Normalizer& normalizer) const {
   const bool only_cuts = std::all_of(steps_.begin(), steps_.end(), [](const Step& earlier) {
     return std::holds_alternative<Split>(earlier);
@@ -121,7 +122,7 @@ bool PreTokenizer::ends_in_byte_level() const {
   return !steps_.empty() && std::holds_alternative<ByteLevel>(steps_.back());
 }
 
-// `spans` cut `text`, which is the input or lies in one of the buffers.
+// `spans` divide `text`, which is the input or lies in one of the buffers.
 struct PreTokenizer::Words {
   Scratch& scratch;
   PatternScratch& match;
@@ -129,7 +130,7 @@ struct PreTokenizer::Words {
   GrowthLimit limit;
   size_t next_buffer = 0;
 
-  // Runs `change(piece, index, out)` for every word; what it appends replaces the word.
+  // Runs `change(piece, index, out)` for every word. The text that it appends replaces the word.
   template <typename Change>
   void rewrite(Change&& change) {
     std::string& out = scratch.buffers[next_buffer];
@@ -171,7 +172,7 @@ void PreTokenizer::cut(std::string_view text, bool is_first, bool raw_bytes, Scr
   }
 }
 
-// The cuts cover all of `text`; some may be empty. Offsets are those in `text`.
+// Finds cuts that cover all of `text`; some may be empty. Offsets are relative to `text`.
 void PreTokenizer::find_cuts(const Split& split, std::string_view text, Words& words) {
   std::vector<Cut>& cuts = words.scratch.cuts;
   cuts.clear();
@@ -204,8 +205,8 @@ void PreTokenizer::find_cuts(const Split& split, std::string_view text, Words& w
 
 namespace {
 
-// Merges neighbours in place: each match joins what comes before it, unless that is a match too.
-// As the tokenizers library does, also where the text begins with a match.
+// Merges neighbours in place: each match joins the piece before it, unless that is a match too.
+// Follows the tokenizers library, also if the text begins with a match.
 template <typename Cuts, typename Join>
 void merge_matches(Cuts& cuts, Join&& join) {
   size_t kept = 0;

@@ -1,4 +1,4 @@
-// The "pre_tokenizer" of a tokenizer.json: cuts text into the words that merges never cross.
+// The "pre_tokenizer" of a tokenizer.json: cuts text into words, which merges never cross.
 #pragma once
 
 #include <optional>
@@ -16,9 +16,9 @@ namespace fp8kv {
 
 class PreTokenizer {
  public:
-  PreTokenizer() = default;  // all of the text is one word
-  // Throws for a kind that is not implemented, for broken members, and for a Metaspace of the
-  // scheme "first" where `normalizer` makes it uncertain what the beginning of a text is.
+  PreTokenizer() = default;  // the whole text is one word
+  // Throws for an unsupported kind and for broken members. Throws for a Metaspace with the scheme
+  // "first" if `normalizer` makes the beginning of a text uncertain.
   static PreTokenizer from_json(const std::optional<Json>& pre_tokenizer,
                                 const Normalizer& normalizer);
 
@@ -36,15 +36,15 @@ class PreTokenizer {
     std::vector<Span> next_spans;
     std::vector<Cut> cuts;
   };
-  // `words` are views of `text` or of `scratch`, none empty. `is_first`: `text` begins where the
-  // whole text does. With `raw_bytes`, a ByteLevel at the end does not spell its bytes out.
+  // `words` are views of `text` or `scratch`, none of them empty. `is_first`: `text` begins the
+  // whole text. With `raw_bytes`, a final ByteLevel does not spell its bytes out.
   void cut(std::string_view text, bool is_first, bool raw_bytes, Scratch& scratch,
            PatternScratch& match, std::vector<std::string_view>& words) const;
 
-  // True when the result depends on whether a word begins the whole text.
+  // Whether the result depends on where a word stands in the whole text: at its beginning or not.
   bool asks_for_the_beginning() const;
 
-  // True when the words are spelled in the byte alphabet.
+  // Whether the words are spelled in the byte alphabet.
   bool ends_in_byte_level() const;
 
  private:
@@ -66,7 +66,7 @@ class PreTokenizer {
     bool split;
   };
   using Step = std::variant<Split, ByteLevel, Metaspace>;
-  struct Words;  // what a step works on
+  struct Words;  // the data that a step works on
 
   void add(const Json& pre_tokenizer, const Normalizer& normalizer);
   void add_byte_level(const Json& json);

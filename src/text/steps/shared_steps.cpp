@@ -20,7 +20,7 @@ MetaspaceOptions metaspace_from(const Json& part) {
     fail(part.at("prepend_scheme").where(), ": is ", quote(scheme),
          ", expected always, first or never");
   }
-  // Older files say it with this flag, which must not contradict.
+  // Older files use this flag, which must not contradict the scheme.
   if (!part.get_bool("add_prefix_space", true) && options.prepend != Prepend::never) {
     fail(part.where(), ": add_prefix_space is false, but prepend_scheme is not never");
   }

@@ -31,7 +31,7 @@ void append(std::vector<int32_t>& to, const std::vector<int32_t>& ids) {
   to.insert(to.end(), ids.begin(), ids.end());
 }
 
-// ["<s>", 0]
+// Reads ["<s>", 0].
 int32_t named_id(const Json& json, int32_t end_id) {
   if (!json.is_array() || json.size() != 2) {
     fail(json.where(), ": is ", json.brief(), ", expected a token and its id");
@@ -41,7 +41,7 @@ int32_t named_id(const Json& json, int32_t end_id) {
   return static_cast<int32_t>(id);
 }
 
-// BertProcessing and RobertaProcessing, whose other members are about offsets.
+// Reads BertProcessing and RobertaProcessing. Their other members only concern offsets.
 Template class_and_separator(const Json& json, int32_t end_id) {
   check_keys(json, {"type", "sep", "cls", "trim_offsets", "add_prefix_space"});
   return {{named_id(json.at("cls"), end_id)}, {named_id(json.at("sep"), end_id)}};
@@ -83,7 +83,7 @@ Template Template::from_json(const std::optional<Json>& post_processor, int32_t 
   if (type == "BertProcessing" || type == "RobertaProcessing") {
     return class_and_separator(*post_processor, end_id);
   }
-  if (type == "ByteLevel") {  // changes offsets only, which nothing here reports
+  if (type == "ByteLevel") {  // changes offsets only, which fp8kv does not report
     check_byte_level(*post_processor);
     return {};
   }

@@ -1,4 +1,4 @@
-// The "post_processor" of a tokenizer.json: the special tokens put before and after a text.
+// The "post_processor" of a tokenizer.json: the special tokens before and after a text.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@ struct Template {
   std::vector<int32_t> prefix;
   std::vector<int32_t> suffix;
 
-  // `end_id`: past the largest id there is. Throws for a kind that is not implemented, for unknown
-  // special tokens, and for templates that do not use the text exactly once.
+  // `end_id`: one past the largest id. Throws for an unsupported kind, for unknown special tokens,
+  // and for templates that do not use the text exactly once.
   static Template from_json(const std::optional<Json>& post_processor, int32_t end_id);
 };
 
