@@ -1,4 +1,4 @@
-// Expressions.
+// Evaluates expressions.
 #include <utility>
 
 #include "jinja/interpreter.h"
@@ -109,7 +109,7 @@ Value Interpreter::evaluate_slice(const Expression& expression, Scope& scope) {
   return slice_of(runtime_, object, {begin, end, bound(3)});
 }
 
-// A method is called where it is looked up: as what it is, it is hardly ever wanted.
+// Looks up a method and calls it at once, because templates hardly ever use a method as a value.
 Value Interpreter::evaluate_call(const Expression& expression, Scope& scope) {
   const Expression& callee = *expression.parts[0];
   if (callee.kind != ExpressionKind::attribute) {

@@ -63,7 +63,7 @@ void ExpressionParser::add_literal(const std::string& text) {
   syntax_.literals += '\0';
 }
 
-// Every nesting goes through here: so the parser itself is not called too deep.
+// Every nested expression passes through here, which limits the depth of the parser's recursion.
 ExpressionPtr ExpressionParser::expression(bool with_condition) {
   if (++depth_ > kHighest) tokens_.fail_here("an expression of more than ", kHighest, " levels");
   const size_t unknown = unknown_.size();

@@ -1,4 +1,4 @@
-// Parses expressions, with the precedences of Jinja.
+// Parses expressions with Jinja's precedences.
 #pragma once
 
 #include <string>
@@ -15,23 +15,24 @@ class ExpressionParser {
   ExpressionParser(TokenStream& tokens, Syntax& syntax) : tokens_(tokens), syntax_(syntax) {}
 
   ExpressionPtr expression(bool with_condition = true);
-  // Several apart by commas are a tuple. `end`: a name that ends it, beside the end of the tag.
+  // Parses one expression, or several separated by commas as a tuple. `end`: a name that ends it,
+  // like the end of the tag.
   ExpressionPtr tuple(bool with_condition, std::string_view end = "");
-  // A number of filters after another, as in {% filter upper|trim %}. nullptr when there is none.
+  // Parses a chain of filters, as in {% filter upper|trim %}. Returns nullptr if there is none.
   ExpressionPtr filters(bool begins_with_name);
-  // What is assigned to.
+  // Parses the target of an assignment.
   Target target(bool with_namespace, std::string_view end = "");
   CallArguments call_arguments();
 
   int symbol(const std::string& name);
 
-  // Filters and tests that do not exist are an error when they are reached, within a condition and
-  // what depends on it, and elsewhere before anything is rendered.
+  // An unknown filter or test inside a condition, or in the code that depends on it, is an error
+  // only when it is reached. Elsewhere it is an error before anything is rendered.
   bool forgives_unknown() const { return forgives_; }
   void forgive_unknown(bool forgives) { forgives_ = forgives; }
   void check_known() const;
 
-  // Of the names that macros are given without asking, which were read since the last call.
+  // The implicit names of a macro (varargs, kwargs, caller) that were read since the last call.
   struct Implicit {
     bool varargs = false;
     bool kwargs = false;
@@ -42,7 +43,7 @@ class ExpressionParser {
 
  private:
   using Kind = ExpressionKind;
-  static constexpr int kHighest = 200;  // levels of expressions in each other
+  static constexpr int kHighest = 200;  // levels of nested expressions
 
   ExpressionPtr logical_or();
   ExpressionPtr logical_and();
@@ -69,7 +70,7 @@ class ExpressionParser {
   bool at_tuple_end(std::string_view end) const;
 
   Expression node(ExpressionKind kind) const;
-  // Takes `parts`, and sees that trees do not grow too high.
+  // Takes `parts`. Throws if the tree grows too high.
   ExpressionPtr finished(Expression made) const;
   ExpressionPtr joined(ExpressionKind kind, int line, ExpressionPtr a, ExpressionPtr b) const;
   void note_unknown(bool known, const char* what, const std::string& name, int line);

@@ -1,4 +1,4 @@
-// What follows a value in an expression (members, subscripts, calls, filters and tests), and
+// Parses the postfix parts of an expression (members, subscripts, calls, filters and tests), and
 // targets of assignments.
 #include <algorithm>
 #include <iterator>
@@ -115,7 +115,7 @@ std::string ExpressionParser::dotted_name() {
   return name;
 }
 
-// From its name on.
+// Parses a filter, starting at its name.
 ExpressionPtr ExpressionParser::filter(ExpressionPtr value) {
   Expression made = node(Kind::filter);
   made.text = dotted_name();

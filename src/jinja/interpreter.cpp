@@ -1,4 +1,4 @@
-// Statements, variables and macros; expressions are in evaluate.cpp.
+// Runs statements, variables and macros. Expressions are in evaluate.cpp.
 #include "jinja/interpreter.h"
 
 #include <algorithm>
@@ -156,7 +156,7 @@ void Interpreter::run_loop(const Statement& statement, Scope& scope, const Value
   loop.depth = depth;
   if (statement.recursive) {
     Scope* around = &scope;
-    // The scope has to stay, as for a macro.
+    // The recursion uses this scope later, so it has to stay alive, as for a macro.
     for (Scope* each = around; each != nullptr; each = each->around) each->is_kept = true;
     loop.recurse = [this, &statement, around, depth](const Value& inner) {
       const Runtime::Level level(runtime_);

@@ -15,20 +15,21 @@ namespace fp8kv::jinja {
 
 class Interpreter {
  public:
-  // `variables`: what the template is given, by name. REQUIRES both to outlive this.
+  // `variables`: the template's input, by name. REQUIRES `syntax` and `runtime` to outlive this
+  // object.
   Interpreter(const Syntax& syntax, Runtime& runtime,
               const std::vector<std::pair<std::string, Value>>& variables);
 
   MarkedText run();
 
  private:
-  // Names set in a block of the template; others are looked for in the scope around it.
+  // The names set in one block of the template. Other names are searched in the scope around it.
   struct Scope {
     Scope* around = nullptr;
     std::vector<std::pair<int, Value>> variables;
-    bool is_kept = false;  // a macro may ask for it later
+    bool is_kept = false;  // a macro may use it later
   };
-  // As long as one lives, there is one more scope, of which only macros keep a hold.
+  // Adds a scope while it lives. The scope is recycled afterwards unless a macro keeps it.
   class Within {
    public:
     Within(Interpreter& interpreter, Scope* around);
@@ -44,7 +45,7 @@ class Interpreter {
 
   enum class Flow { on, leave_loop, next_round };
 
-  // Statements.
+  // Runs statements.
   Flow run_block(const Block& block, Scope& scope);
   Flow run_statement(const Statement& statement, Scope& scope);
   Flow run_condition(const Statement& statement, Scope& scope);
@@ -54,24 +55,24 @@ class Interpreter {
   void run_scope(const Statement& statement, Scope& scope);
   void run_call_block(const Statement& statement, Scope& scope);
   void define_macro(const Statement& statement, Scope& scope);
-  // What `work` prints.
+  // Returns the text that `work` prints.
   template <typename Work>
   MarkedText printed(Work&& work);
   void print(const Value& value);
   void print(const MarkedText& text);
 
-  // Variables.
+  // Reads and writes variables.
   void set(Scope& scope, int symbol, Value value);
   void assign(const Target& target, Scope& scope, Value value);
   Value value_of_name(const Expression& name, const Scope& scope) const;
   const Value* find(int symbol, const Scope& scope) const;
 
-  // Macros.
+  // Defines and calls macros.
   Value macro_value(const MacroBody& macro, Scope& scope);
   Value call_macro(const MacroBody& macro, Scope& scope, Arguments arguments);
   void bind(const MacroBody& macro, Scope& scope, Arguments& arguments);
 
-  // Expressions.
+  // Evaluates expressions.
   Value evaluate(const Expression& expression, Scope& scope);
   Value evaluate_kind(const Expression& expression, Scope& scope);
   Values evaluate_all(const std::vector<ExpressionPtr>& parts, Scope& scope);
@@ -84,7 +85,7 @@ class Interpreter {
   Value evaluate_conditional(const Expression& expression, Scope& scope);
   Arguments evaluate_arguments(const CallArguments& arguments, Scope& scope);
   Value call_value(const Value& function, Arguments arguments);
-  // With `input` where the first filter of a chain has nothing before it.
+  // `input`: the value for a chain whose first filter has none before it.
   Value apply_filters(const Expression& chain, const Value& input, Scope& scope);
 
   const Syntax& syntax_;

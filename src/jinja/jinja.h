@@ -1,6 +1,6 @@
-// Jinja as chat templates use it: what Jinja2 3.1.6 renders in transformers' sandbox, byte for
-// byte, or an error. Takes what templates do with messages; leaves out files (include, extends),
-// what is random, and what nobody has used.
+// Jinja as chat templates use it: renders byte for byte like Jinja2 3.1.6 in transformers' sandbox,
+// or throws. Covers what templates do with messages. Leaves out files (include, extends), random
+// functions, and features that no template has used.
 #pragma once
 
 #include <functional>
@@ -20,19 +20,19 @@ struct Syntax;
 
 class Template {
  public:
-  // `name`: for messages, "NAME: line N: what". Throws for what is no template.
+  // `name`: for messages, "NAME: line N: what". Throws for an invalid template.
   Template(std::string_view source, const std::string& name);
   Template(Template&&) noexcept;
   Template& operator=(Template&&) noexcept;
   ~Template();
 
   using Variables = std::vector<std::pair<std::string, Value>>;
-  // `clock`: seconds since 1970, for strftime_now. Throws where Jinja2 would, where the template
-  // raises an exception, and past a limit. Thread-safe where `clock` is.
+  // `clock`: seconds since 1970, for strftime_now. Throws where Jinja2 would, if the template
+  // raises an exception, and beyond a limit. Thread-safe if `clock` is.
   MarkedText render(const Variables& variables, const Limits& limits,
                     const std::function<int64_t()>& clock) const;
 
-  // What the template itself may write: its text and its strings, with zero bytes between them.
+  // The text and the strings of the template itself, with zero bytes between them.
   const std::string& literals() const;
 
  private:

@@ -23,7 +23,7 @@ bool is_name_char(std::string_view text, size_t at) {
   return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
 }
 
-// "\r\n" and "\r" become "\n"; the last newline goes.
+// Turns "\r\n" and "\r" into "\n", and drops the last newline.
 std::string normalized(std::string_view source) {
   std::string out;
   for (size_t i = 0; i < source.size(); ++i) {
@@ -94,7 +94,7 @@ class Lexer {
     return true;
   }
 
-  // What is left of the text before a tag: `sign` is '-', '+' or none.
+  // Returns the text before a tag, stripped as the tag's sign asks: '-', '+' or none.
   std::string_view before_tag(std::string_view data, char sign, bool is_print) const {
     if (sign == '-') {
       while (!data.empty() && is_python_space(last_char(data))) {
@@ -105,12 +105,12 @@ class Lexer {
       return data;
     }
     if (sign == '+' || is_print) return data;
-    const size_t begin = data.rfind('\n') + 1;  // 0 where there is none
+    const size_t begin = data.rfind('\n') + 1;  // 0 if there is no newline
     const bool from_line_start = begin > 0 || line_starts_;
     return from_line_start && is_blank(data.substr(begin)) ? data.substr(0, begin) : data;
   }
 
-  // Text up to the next tag, and the tag with what is in it.
+  // Reads text up to the next tag, and that tag with its content.
   void read_data() {
     size_t tag = at_;
     for (; tag < text_.size(); ++tag) {
@@ -143,7 +143,7 @@ class Lexer {
     if (!data.empty()) add(TokenKind::data, std::string(data));
   }
 
-  // Past "raw %}", or 0 where it does not stand there.
+  // Returns the place behind "raw %}", or 0 if the tag is another one.
   size_t end_of_raw_tag(size_t at) const {
     at = after_spaces(at);
     if (!has("raw", at)) return 0;
@@ -152,7 +152,7 @@ class Lexer {
     return has("%}", at) ? at + 2 : 0;
   }
 
-  // Past the end of a tag, from where "-%}", "+%}" or "%}" stands; 0 where none does.
+  // Returns the place behind the end of a tag, if "-%}", "+%}" or "%}" stands at `at`; else 0.
   size_t end_of_tag(size_t at, std::string_view mark) const {
     const bool is_print = mark == "}}";
     if (has("-", at) && has(mark, at + 1)) return after_spaces(at + 1 + mark.size());
@@ -212,7 +212,7 @@ class Lexer {
     read_sign();
   }
 
-  // Past digits with single underscores between them; `at` where there are none.
+  // Returns the place behind digits with single underscores between them; `at` if there are none.
   size_t after_digits(size_t at) const {
     size_t end = at;
     while (end < text_.size() && is_digit(text_[end])) {
@@ -303,7 +303,7 @@ class Lexer {
     move_to(at_ + size);
   }
 
-  // Tags do not end within brackets.
+  // Keeps track of open brackets, because a tag does not end within them.
   void balance(char sign, size_t size) {
     if (size != 1) return;
     const size_t open = std::string_view("([{").find(sign);
@@ -320,7 +320,7 @@ class Lexer {
   size_t at_ = 0;
   int line_ = 1;
   bool line_starts_ = true;
-  std::string brackets_;  // those that have to come
+  std::string brackets_;  // closing brackets that must follow
   std::vector<Token> tokens_;
   InterruptEvery interrupt_;
 };

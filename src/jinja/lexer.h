@@ -1,5 +1,5 @@
-// Cuts a template into tokens, with Jinja's rules for white space: trim_blocks and lstrip_blocks
-// are on, as transformers has them, and the one newline at the end is left out.
+// Cuts a template into tokens with Jinja's rules for white space. As in transformers, trim_blocks
+// and lstrip_blocks are on, and one newline at the end is dropped.
 #pragma once
 
 #include <cstdint>
@@ -25,17 +25,17 @@ enum class TokenKind {
 
 struct Token {
   TokenKind kind = TokenKind::end;
-  std::string text;  // of data, names, strings and signs
+  std::string text;  // for data, names, strings and signs
   int64_t whole = 0;
   double number = 0;
   int line = 1;
 };
 
-// `name`: for messages, "NAME: line N: ...". The last token is the end. Throws for what Jinja's
-// lexer refuses, and for what is no UTF-8.
+// `name`: for messages, "NAME: line N: ...". The last token is the end. Throws for anything that
+// Jinja's lexer refuses, and for invalid UTF-8.
 std::vector<Token> tokens_of(std::string_view source, const std::string& name);
 
-// What a message calls a token: "end of statement block".
+// The name of a token in messages: "end of statement block".
 std::string describe(const Token& token);
 
 }  // namespace fp8kv::jinja

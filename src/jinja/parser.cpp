@@ -8,7 +8,7 @@
 namespace fp8kv::jinja {
 namespace {
 
-constexpr int kDeepest = 100;  // statements within each other
+constexpr int kDeepest = 100;  // levels of nested statements
 
 class Parser {
  public:
@@ -26,8 +26,8 @@ class Parser {
  private:
   using Ends = std::vector<std::string_view>;
 
-  // Statements up to a tag that begins with one of `ends`, which is left where it is; without any,
-  // up to the end.
+  // Parses statements up to a tag that begins with one of `ends`. That tag is not consumed. Without
+  // `ends`, parses to the end of the template.
   Block block_until(const Ends& ends) {
     if (++depth_ > kDeepest) tokens_.fail_here("more than ", kDeepest, " statements in each other");
     Block block;
@@ -52,7 +52,7 @@ class Parser {
     return block;
   }
 
-  // The rest of a tag, what follows, and the name that ends it.
+  // Parses the rest of a tag and the body behind it, up to the name that ends it.
   Block body_until(const Ends& ends) {
     tokens_.skip_sign(":");
     tokens_.expect(TokenKind::block_end);
@@ -112,7 +112,7 @@ class Parser {
     tokens_.fail_here("unknown tag ", describe(tokens_.now()), open);
   }
 
-  // Within conditions unknown filters are forgiven until they are reached.
+  // Unknown filters within conditions are an error only when they are reached.
   class Forgiving {
    public:
     Forgiving(ExpressionParser& expressions, bool forgives)
@@ -196,7 +196,7 @@ class Parser {
     return parameters;
   }
 
-  // The body of a macro or call block, with what it asks for without a parameter.
+  // Parses the body of a macro or call block. Notes the implicit names that it uses.
   void read_macro_body(MacroBody& macro, std::string_view end) {
     const Forgiving within(expressions_, false);
     const ExpressionParser::Implicit before = expressions_.take_implicit();

@@ -7,7 +7,7 @@
 namespace fp8kv::jinja {
 namespace {
 
-// Appends the character of `size` hexadecimal digits at `at`, and moves past them.
+// Appends the character given by `size` hexadecimal digits at `at`, and moves past them.
 bool append_hex(std::string_view text, size_t size, size_t& at, std::string& out) {
   uint32_t code = 0;
   const char* begin = text.data() + at;
@@ -28,7 +28,8 @@ void append_octal(std::string_view text, size_t& at, std::string& out) {
   append_char(out, code);
 }
 
-// Jinja writes what is not ASCII as escapes before it reads them: behind a backslash that stays so.
+// Jinja turns non-ASCII characters into escapes before it reads a string. Behind a backslash, such
+// an escape remains in the text.
 void append_escape_of(std::string_view text, size_t& at, std::string& out) {
   const char32_t c = next_char(text, at);
   const int digits = c < 0x100 ? 2 : c < 0x10000 ? 4 : 8;

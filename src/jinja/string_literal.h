@@ -1,4 +1,4 @@
-// Strings as they are written in templates.
+// Decodes string literals of templates.
 #pragma once
 
 #include <string>
@@ -6,8 +6,8 @@
 
 namespace fp8kv::jinja {
 
-// What stands between the quotes, with Python's escapes. False for those that Python refuses, for
-// \N{...}, and for halves of characters.
+// Decodes the text between the quotes with Python's escapes. Returns false for escapes that Python
+// refuses, for \N{...}, and for surrogates.
 bool unescape(std::string_view text, std::string& out);
 
 }  // namespace fp8kv::jinja

@@ -31,7 +31,7 @@ enum class ExpressionKind {
   item,       // parts[0][parts[1]]
   slice,      // parts[0][parts[1]:parts[2]:parts[3]], where any but the first may be absent
   call,       // parts[0](arguments)
-  filter,     // parts[0]|text(arguments); without parts in a filter of a block
+  filter,     // parts[0]|text(arguments); no parts in a filter block
   test,       // parts[0] is text(arguments)
   negative,
   positive,
@@ -49,8 +49,8 @@ enum class Comparison { equal, unequal, less, at_most, greater, at_least, in, no
 struct Expression {
   ExpressionKind kind = ExpressionKind::constant;
   int line = 1;
-  int height = 1;  // levels of expressions
-  int symbol = 0;  // of a name: see Syntax::names
+  int height = 1;  // levels of nested expressions
+  int symbol = 0;  // for a name: its index in Syntax::names
   std::string text;
   Value constant;
   Operator op = Operator::add;
@@ -59,7 +59,7 @@ struct Expression {
   CallArguments arguments;
 };
 
-// What is assigned to: a name, a member of a namespace, or several.
+// The target of an assignment: a name, a member of a namespace, or several targets.
 struct Target {
   int symbol = 0;
   std::string member;  // "": the name itself
@@ -73,10 +73,10 @@ using Block = std::vector<Statement>;
 struct Parameter {
   int symbol = 0;
   std::string name;
-  ExpressionPtr otherwise;  // absent: there is none
+  ExpressionPtr otherwise;  // absent: no default
 };
 
-// Of a macro, and of what a call block gives a macro.
+// The body of a macro, or the one that a call block passes to a macro.
 struct MacroBody {
   std::string name;
   std::vector<Parameter> parameters;
@@ -87,7 +87,7 @@ struct MacroBody {
 };
 
 struct Branch {
-  ExpressionPtr condition;  // absent: else
+  ExpressionPtr condition;  // absent: this is the else branch
   Block body;
 };
 
@@ -95,13 +95,13 @@ enum class StatementKind {
   data,
   print,
   assign,
-  assign_block,  // the filters, where there are any, are in `value`
+  assign_block,  // its filters, if any, are in `value`
   condition,
   loop,
   macro,
   call_block,
   filter_block,
-  scope,  // with, generation, autoescape false and block
+  scope,  // the tags with, generation, autoescape false and block
   break_loop,
   continue_loop,
 };
@@ -112,7 +112,7 @@ struct Statement {
   MarkedText data;
   std::vector<ExpressionPtr> values;  // printed, assigned, looped over
   std::vector<Target> targets;
-  ExpressionPtr condition;  // of a loop
+  ExpressionPtr condition;  // for a loop: its filter
   bool recursive = false;
   Block body;
   Block otherwise;
@@ -123,8 +123,8 @@ struct Statement {
 struct Syntax {
   std::string name;  // for messages
   Block body;
-  std::vector<std::string> names;  // of the symbols
-  // Text and strings of the template, each followed by a zero byte.
+  std::vector<std::string> names;  // the name of each symbol
+  // The template's own text and strings, each followed by a zero byte.
   std::string literals;
 };
 

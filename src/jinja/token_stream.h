@@ -1,4 +1,4 @@
-// The tokens of a template as its parser goes through them.
+// The tokens of a template, as the parser consumes them.
 #pragma once
 
 #include <string>
@@ -30,7 +30,7 @@ class TokenStream {
     return is_text(ahead(), TokenKind::name, word);
   }
 
-  // Takes it if it is there.
+  // Takes the token if it is the given one. Returns whether it was.
   bool skip_sign(std::string_view sign) {
     const bool there = is_sign(sign);
     if (there) take();
@@ -42,7 +42,7 @@ class TokenStream {
     return there;
   }
 
-  // Each throws when something else is there.
+  // Take the expected token. Each throws if another one is there.
   void expect_sign(std::string_view sign) {
     if (!skip_sign(sign)) fail_here("expected '", sign, "', got ", describe(now()));
   }

@@ -27,7 +27,7 @@ const Value* namespace_member(Runtime& runtime, const Value& object, std::string
   return nullptr;
 }
 
-// What Python's getattr() finds, as a value.
+// The value that Python's getattr() would find.
 std::optional<Value> own_attribute(Runtime& runtime, const Value& object, std::string_view name) {
   if (const auto* loop = object.get<LoopState*>()) return loop_attribute(runtime, **loop, name);
   if (const Value* member = namespace_member(runtime, object, name)) return *member;
@@ -63,7 +63,7 @@ std::optional<Value> element_at(const Value& object, int64_t index) {
   return Value::text(text->part(begin, byte_of_char(text->bytes(), begin, 1)));
 }
 
-// Where Python's slice begins and ends, and which way it goes.
+// The bounds and the step of a Python slice.
 struct Range {
   int64_t begin;
   int64_t end;
@@ -91,7 +91,7 @@ Range range_of(Runtime& runtime, const SliceBounds& bounds, int64_t size) {
                   : Range{place(bounds.begin, size - 1), place(bounds.end, -1), step};
 }
 
-// Calls f with each index. Steps can be as large as numbers go.
+// Calls f with each index. Guards against overflow, since steps can be as large as any number.
 template <typename F>
 void for_each_index(const Range& range, F&& f) {
   for (int64_t at = range.begin; range.step > 0 ? at < range.end : at > range.end;) {

@@ -1,4 +1,4 @@
-// a.b, a['b'] and a[1:2].
+// Evaluates a.b, a['b'] and a[1:2].
 #pragma once
 
 #include <string_view>
@@ -7,16 +7,16 @@
 
 namespace fp8kv::jinja {
 
-// As Jinja's sandbox looks them up: attributes before members, or members before attributes. What
-// is not there, and what would change a list or a dict, is undefined.
+// Look up like Jinja's sandbox: attributes before members, or members before attributes. Missing
+// names are undefined, and so are methods that would change a list or dict.
 Value attribute_of(Runtime& runtime, const Value& object, std::string_view name);
 Value item_of(Runtime& runtime, const Value& object, const Value& key);
 
-// The path "a.0.b" of selectattr, map, sort and others, or one key. `otherwise`, unless it is none,
-// stands for what is not there, at each step.
+// Follows the path "a.0.b" of selectattr, map, sort and others, or a single key. Missing values are
+// replaced by `otherwise` at each step, unless it is none.
 Value at_path(Runtime& runtime, Value object, const Value& path, const Value& otherwise = Value());
 
-// Each may be none.
+// The bounds of a slice; each may be none.
 struct SliceBounds {
   Value begin;
   Value end;

@@ -10,7 +10,7 @@
 namespace fp8kv::jinja {
 namespace {
 
-// By an attribute, or by a filter. Here, since it calls any of them.
+// Maps by an attribute, or by a filter. It is in this file because it can call any filter.
 Value filter_map(Call& call) {
   Runtime& runtime = call.runtime;
   const Arguments given = call.raw;
@@ -46,7 +46,7 @@ Value filter_map(Call& call) {
   return runtime.generator(next, nesting_of(call.self));
 }
 
-// In the order of the names.
+// Sorted by name.
 constexpr std::array<BuiltinRow, 54> kRows = {{
     {"abs", "", filter_abs},
     {"attr", "name", filter_attr},

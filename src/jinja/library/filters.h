@@ -1,4 +1,4 @@
-// What stands behind a |: the filters of templates, as a table.
+// The table of filters, which templates call behind a |.
 #pragma once
 
 #include <span>
@@ -8,9 +8,9 @@
 
 namespace fp8kv::jinja {
 
-const BuiltinRow* find_filter(std::string_view name);  // nullptr when there is none
+const BuiltinRow* find_filter(std::string_view name);  // nullptr if there is none
 
-// Throws where there is no such filter.
+// Applies a filter. Throws if there is no such filter.
 Value filtered(Runtime& runtime, std::string_view name, const Value& value,
                const Arguments& arguments);
 

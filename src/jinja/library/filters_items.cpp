@@ -13,7 +13,7 @@
 namespace fp8kv::jinja {
 namespace {
 
-// What values are compared by: strings in lower case unless `as_is`.
+// The key for comparing values: strings in lower case, unless `as_is`.
 Value key_of(Runtime& runtime, const Value& value, bool as_is) {
   if (as_is || !value.string()) return value;
   return runtime.text(lower(runtime, *value.string()));
@@ -23,14 +23,14 @@ bool is_given(const Value* argument) {
   return argument != nullptr && !argument->is_none();
 }
 
-// By one attribute, or by the item itself.
+// The sort key of an item: one attribute, or the item itself.
 Value key_by(Call& call, const Value& item, const Value* attribute, bool as_is) {
   const Value of = is_given(attribute) ? at_path(call.runtime, item, *attribute) : item;
   return key_of(call.runtime, of, as_is);
 }
 
-// By several attributes, apart by commas. A list, as Jinja2 has it: where lists are compared, what
-// is equal need not have an order.
+// The sort key for several attributes, separated by commas. A list, as in Jinja2: comparing lists
+// needs no order for elements that are equal.
 Value keys_by(Call& call, const Value& item, const Value* attribute, bool as_is) {
   if (!is_given(attribute) || !attribute->string()) {
     return Value::list({key_by(call, item, attribute, as_is)});
@@ -47,8 +47,7 @@ Value keys_by(Call& call, const Value& item, const Value* attribute, bool as_is)
   return Value::list(std::move(keys));
 }
 
-// Merging two halves at a time, since std::sort may not be given an order that contradicts itself,
-// as numbers that are no numbers do.
+// Merge sort. std::sort needs a consistent order, which NaN does not have.
 Values sorted_by(Runtime& runtime, const Values& items, const Values& keys, bool reverse) {
   std::vector<size_t> order(items.size());
   for (size_t i = 0; i < order.size(); ++i) order[i] = i;
@@ -97,7 +96,7 @@ Value extreme(Call& call, bool largest) {
   return (*items)[best];
 }
 
-// One after the other, when they are asked for.
+// A generator that yields items one by one, on demand.
 template <typename Keep>
 Value kept(Call& call, Keep keep) {
   Runtime& runtime = call.runtime;
@@ -123,7 +122,7 @@ Value one_by_one(Runtime& runtime, Values items, int nesting) {
   return runtime.generator(next, nesting);
 }
 
-// select, reject, selectattr and rejectattr: by a test of the value or of an attribute.
+// Implements select, reject, selectattr and rejectattr: by a test of the value or of an attribute.
 Value run_select(Call& call, bool by_attribute, bool wanted) {
   const Values& given = call.raw.positional;
   const size_t first = by_attribute ? 1 : 0;
@@ -148,7 +147,7 @@ Value run_select(Call& call, bool by_attribute, bool wanted) {
 Value filter_attr(Call& call) {
   if (!call.args[0]->string()) call.runtime.fail("attr needs the name of an attribute");
   const std::string& name = call.args[0]->string()->bytes();
-  // Members are no attributes: of a dict there are only the methods, which an empty one has too.
+  // Members are no attributes. A dict only has methods, and an empty dict has the same ones.
   if (call.self.dict()) {
     const Value method = attribute_of(call.runtime, Value::dict({}), name);
     if (method.is_undefined()) return method;

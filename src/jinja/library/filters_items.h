@@ -1,4 +1,4 @@
-// The filters of lists, dicts and whatever can be looped over.
+// The filters of lists, dicts and other iterables.
 #pragma once
 
 #include "jinja/library/builtin.h"

@@ -22,15 +22,15 @@ std::shared_ptr<const MarkedText> text_of(const Call& call) {
   return python_str(call.runtime, call.self);
 }
 
-// Markup stays markup where Python's method of it does.
+// Returns text for `call`. It stays markup if the input was, like with Python's own method.
 Value made_like(Call& call, MarkedText text) {
   call.runtime.spend_bytes(text.size());
   const bool markup = call.self.is_string() && call.self.get<String>()->is_markup;
   return Value(String{std::make_shared<const MarkedText>(std::move(text)), markup});
 }
 
-// What Python's int() and float() read: without the white space around it, and with _ between
-// digits.
+// The text that Python's int() and float() parse: without surrounding white space, and with _
+// allowed between digits.
 std::optional<std::string> number_text(const MarkedText& text) {
   std::string_view bytes = text.bytes();
   const auto space = [](char c) {
@@ -224,7 +224,7 @@ Value filter_string(Call& call) {
   return call.self.is_string() ? call.self : Value(String{text_of(call), false});
 }
 
-// Words begin behind - white space ( { [ <.
+// Words begin behind white space and each of - ( { [ <
 Value filter_title(Call& call) {
   const auto text = text_of(call);
   const std::string_view bytes = text->bytes();
@@ -290,7 +290,7 @@ Value filter_truncate(Call& call) {
   call.runtime.spend_bytes(end.size());
   const auto end_chars = static_cast<int64_t>(char_count(end.bytes()));
   if (length < end_chars) call.runtime.fail("expected length >= ", end_chars, ", got ", length);
-  // Beyond the text itself it does not matter how long.
+  // A leeway beyond the length of the text makes no difference.
   const auto chars = static_cast<int64_t>(char_count(text.bytes()));
   const int64_t leeway = std::min(call.whole(3, 5), chars);
   if (leeway < 0) call.runtime.fail("expected leeway >= 0, got ", leeway);
@@ -305,7 +305,7 @@ Value filter_truncate(Call& call) {
   return made_like(call, std::move(out));
 }
 
-// Runs of word characters.
+// Counts runs of word characters.
 Value filter_wordcount(Call& call) {
   const auto text = text_of(call);
   call.runtime.spend_bytes(text->size());

@@ -1,4 +1,4 @@
-// The filters that make text or a number of a value.
+// The filters that turn a value into text or a number.
 #pragma once
 
 #include "jinja/library/builtin.h"

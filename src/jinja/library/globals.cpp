@@ -10,7 +10,7 @@
 namespace fp8kv::jinja {
 namespace {
 
-constexpr uint64_t kLongestRange = 100'000;  // of Jinja's sandbox
+constexpr uint64_t kLongestRange = 100'000;  // the limit of Jinja's sandbox
 
 Value make_range(Call& call) {
   int64_t begin = call.whole(0, 0);
@@ -33,7 +33,7 @@ Value make_range(Call& call) {
   return call.runtime.list(std::move(items), SequenceKind::range);
 }
 
-// The members of dict(...) and namespace(...): those of a dict, then those that are named.
+// The members for dict(...) and namespace(...): those of a dict, then the named arguments.
 std::vector<std::pair<Value, Value>> members_of(Call& call) {
   std::vector<std::pair<Value, Value>> members;
   if (call.raw.positional.size() > 1) call.runtime.fail("expected at most 1 argument");
@@ -77,7 +77,7 @@ Value time_now(Call& call) {
   return call.runtime.text(MarkedText(std::string(buffer, size), Origin::from_template));
 }
 
-// In the order of the names.
+// Sorted by name.
 constexpr std::array<BuiltinRow, 8> kRows = {{{"cycler", "*", nullptr},
                                               {"dict", "*", make_dict},
                                               {"joiner", "*", nullptr},

@@ -70,7 +70,7 @@ constexpr std::array<BuiltinRow, 3> kListMethods = {
 constexpr std::array<BuiltinRow, 2> kTupleMethods = {
     {{"count", "value", count_of_item}, {"index", "value", index_of_item}}};
 
-// Refused before they are called: the rows are for their names.
+// Methods that change a value. They are refused before a call, so the rows only hold their names.
 constexpr std::array<BuiltinRow, 5> kDictChanges = {{{"clear", "", nullptr},
                                                      {"pop", "", nullptr},
                                                      {"popitem", "", nullptr},

@@ -1,4 +1,4 @@
-// What values have behind a dot: the methods of strings, lists and dicts, as tables.
+// Tables of the methods of strings, lists and dicts, which templates call behind a dot.
 #pragma once
 
 #include <string_view>
@@ -10,19 +10,19 @@ namespace fp8kv::jinja {
 
 struct Method {
   const BuiltinRow* row;
-  bool changes;  // the value, which no template may
+  bool changes;  // it would change the value, which templates may not
 };
 
-// nullopt when the type has no such method.
+// Returns nullopt if the type has no such method.
 std::optional<Method> find_method(const Value& object, std::string_view name);
 
 Value call_method(Runtime& runtime, const Method& method, const Value& object,
                   const Arguments& arguments);
 
-// `object.method` without a call.
+// The value of `object.method` without a call.
 Value bound_method(Runtime& runtime, const Value& object, const Method& method);
 
-// The same of `loop`.
+// Finds an attribute or method of `loop`.
 std::optional<Value> loop_attribute(Runtime& runtime, LoopState& loop, std::string_view name);
 
 std::span<const BuiltinRow> string_methods();

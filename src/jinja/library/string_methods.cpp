@@ -1,4 +1,4 @@
-// The methods of Python's str.
+// Implements the methods of Python's str.
 #include <algorithm>
 #include <array>
 
@@ -18,7 +18,7 @@ const MarkedText& self_of(const Call& call) {
   return *call.self.string();
 }
 
-// An argument that has to be a string.
+// Returns an argument that must be a string.
 const MarkedText& text_of(const Call& call, size_t index) {
   const Value& value = *call.args[index];
   if (value.is_undefined()) call.runtime.fail_undefined(value);
@@ -28,7 +28,7 @@ const MarkedText& text_of(const Call& call, size_t index) {
   return *value.string();
 }
 
-// A string; nullptr where it was not given, or is none.
+// Returns a string argument; nullptr if it was not given or is none.
 const MarkedText* maybe_text(const Call& call, size_t index) {
   const bool given = call.args[index] != nullptr && !call.args[index]->is_none();
   return given ? &text_of(call, index) : nullptr;
@@ -74,7 +74,7 @@ Value replace(Call& call) {
                              std::max<int64_t>(call.whole(2, -1), -1)));
 }
 
-// str.startswith and endswith: of one text, or of any of a tuple.
+// Implements str.startswith and endswith, for one text or any text of a tuple.
 template <typename Matches>
 Value run_affix(Call& call, const Matches& matches) {
   if (call.args[1] != nullptr || call.args[2] != nullptr) {
@@ -110,7 +110,7 @@ Value removesuffix(Call& call) {
   return made(call, text.bytes().ends_with(part) ? text.part(0, text.size() - part.size()) : text);
 }
 
-// At white space, from the left; the rest keeps its own where `most` are split off.
+// Splits at white space from the left. After `most` splits, the rest keeps its white space.
 std::vector<MarkedText> words_of(const MarkedText& text, int64_t most) {
   const std::string_view bytes = text.bytes();
   std::vector<MarkedText> words;
@@ -224,7 +224,7 @@ Value join(Call& call) {
   return made(call, std::move(out));
 }
 
-// In characters; -1 where it is not.
+// The position in characters; -1 if the part is not found.
 int64_t place_of(Call& call, bool from_right) {
   const std::string& text = self_of(call).bytes();
   if (call.args[1] != nullptr || call.args[2] != nullptr) {
@@ -287,7 +287,7 @@ Value format(Call& call) {
   return brace_formatted(call.runtime, self_of(call), call.raw);
 }
 
-// Whether there is a character, and all are such.
+// Whether the text is not empty and all characters satisfy `is`.
 template <typename Is>
 Value all_chars(Call& call, const Is& is) {
   const std::string& text = self_of(call).bytes();
@@ -317,7 +317,7 @@ Value isalpha(Call& call) {
 Value isdecimal(Call& call) {
   return all_chars(call, is_decimal);
 }
-// Also superscripts and the like, which Unicode calls digits.
+// Python's isdigit also accepts superscripts and other Unicode digits, which are not supported.
 Value isdigit(Call& call) {
   return all_chars(call, [&](char32_t c) {
     if (c >= 0x80 && !is_decimal(c) && is_numeric(c)) {
@@ -336,7 +336,7 @@ Value isascii(Call& call) {
                             [](char c) { return static_cast<unsigned char>(c) >= 0x80; }));
 }
 
-// Some letter has a case, and no letter has the other one.
+// Whether at least one letter has a case, and all cased letters have the wanted one.
 bool is_in_case(Call& call, const MarkedText& same, const MarkedText& other) {
   return same.bytes() == self_of(call).bytes() && other.bytes() != self_of(call).bytes();
 }
@@ -349,7 +349,7 @@ Value isupper(Call& call) {
       is_in_case(call, upper(call.runtime, self_of(call)), lower(call.runtime, self_of(call))));
 }
 
-// In the order of the names.
+// Sorted by name.
 constexpr std::array<BuiltinRow, 47> kRows = {{
     {"capitalize", "", capitalize},
     {"casefold", "*", nullptr},

@@ -45,7 +45,7 @@ Value is_string(Call& call) {
 Value is_mapping(Call& call) {
   return Value(call.self.dict() != nullptr);
 }
-// What has a length and can be subscribed.
+// Whether the value has a length and can be subscripted.
 Value is_sequence(Call& call) {
   const Sequence* sequence = call.self.sequence();
   return Value(call.self.is_string() || call.self.dict() || call.self.is_undefined() ||
@@ -113,7 +113,7 @@ Value is_at_least_test(Call& call) {
 Value is_in(Call& call) {
   return Value(contains(call.runtime, *call.args[0], call.self));
 }
-// Only what has one object each in Python can be told.
+// Only supports values that exist once in Python: none, true and false.
 Value is_same(Call& call) {
   const Value& other = *call.args[0];
   const auto is_single = [](const Value& value) { return value.is_none() || value.get<bool>(); };
@@ -123,7 +123,7 @@ Value is_same(Call& call) {
   return Value(call.self.held().index() == other.held().index() &&
                are_equal(call.runtime, call.self, other));
 }
-// In the order of the names.
+// Sorted by name.
 constexpr std::array<BuiltinRow, 39> kRows = {{
     {"!=", "other", is_unequal},
     {"<", "other", is_less_test},

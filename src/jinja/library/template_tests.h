@@ -1,4 +1,4 @@
-// What `is` asks: the tests of templates, as a table.
+// The table of tests, which templates call with `is`.
 #pragma once
 
 #include <string_view>
@@ -7,9 +7,9 @@
 
 namespace fp8kv::jinja {
 
-const BuiltinRow* find_test(std::string_view name);  // nullptr when there is none
+const BuiltinRow* find_test(std::string_view name);  // nullptr if there is none
 
-// Throws where there is no such test.
+// Throws if there is no such test.
 bool passes_test(Runtime& runtime, std::string_view name, const Value& value,
                  const Arguments& arguments);
 

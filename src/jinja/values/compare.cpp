@@ -65,7 +65,7 @@ bool is_less(Runtime& runtime, const Value& a, const Value& b, const char* sign)
   if (b.is_undefined()) runtime.fail_undefined(b);
   if (a.integer() && b.integer()) return *a.integer() < *b.integer();
   if (a.number() && b.number()) return *a.number() < *b.number();
-  // The order of UTF-8's bytes is that of the characters.
+  // UTF-8 bytes sort in the same order as characters.
   if (a.string() && b.string()) {
     runtime.spend(std::min(a.string()->size(), b.string()->size()) / 64);
     return a.string()->bytes() < b.string()->bytes();

@@ -1,4 +1,4 @@
-// What can be looped over, and what has a length.
+// Iterates over values, and returns their lengths.
 #pragma once
 
 #include <memory>
@@ -10,12 +10,12 @@ namespace fp8kv::jinja {
 // Items, shared with a list that has them already.
 using Items = std::shared_ptr<const Values>;
 
-// Of a dict its keys, of a string its characters; uses up a generator. Throws for what cannot be
-// looped over.
+// Returns the items of a list, the keys of a dict, or the characters of a string. Uses up a
+// generator. Throws for values that cannot be iterated.
 Items items_of(Runtime& runtime, const Value& value);
 bool is_iterable(const Value& value);
 
-// len(value). Throws for what has none.
+// Implements len(value). Throws for values without a length.
 size_t length_of(Runtime& runtime, const Value& value);
 
 }  // namespace fp8kv::jinja

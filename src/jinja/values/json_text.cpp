@@ -90,7 +90,7 @@ class DumpWriter {
     for (size_t i = 0; i < level; ++i) add_own(*style_.indent);
   }
 
-  // Text of the style, which can be as long as any.
+  // Appends text of the style, which can have any length.
   void add_own(const MarkedText& text) {
     runtime_.spend(1 + text.size() / 16);
     runtime_.check_size(out_.size() + text.size());

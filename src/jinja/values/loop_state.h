@@ -1,4 +1,4 @@
-// What a template sees as `loop`.
+// The variable `loop` of a template.
 #pragma once
 
 #include <functional>
@@ -15,7 +15,7 @@ struct LoopState {
   size_t index = 0;
   int64_t depth = 1;
   std::optional<Values> changed_last = {};
-  std::function<Value(const Value&)> recurse = {};  // of a loop that is marked recursive
+  std::function<Value(const Value&)> recurse = {};  // for a loop marked recursive
 };
 
 }  // namespace fp8kv::jinja

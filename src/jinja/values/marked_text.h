@@ -1,5 +1,5 @@
-// Text that remembers of each byte whether the template wrote it or it was given to the template,
-// as the text of messages is: so that what a user types is never taken for what a template says.
+// Text that remembers for each byte whether the template wrote it, or whether it came from the
+// input, such as the text of messages. So text typed by users never passes for the template's.
 #pragma once
 
 #include <cstddef>
@@ -12,12 +12,12 @@
 namespace fp8kv::jinja {
 
 enum class Origin : uint8_t { from_template, given };
-// Of what values look like as text: quotes, brackets, digits.
+// The origin of punctuation and digits that values get when they become text.
 inline constexpr Origin kOurs = Origin::from_template;
 
 class MarkedText {
  public:
-  // Bytes up to `end`, from where the run before it ends.
+  // The bytes up to `end`, starting at the end of the previous run.
   struct Run {
     size_t end;
     Origin origin;
@@ -30,13 +30,13 @@ class MarkedText {
   const std::string& bytes() const { return bytes_; }
   size_t size() const { return bytes_.size(); }
   bool empty() const { return bytes_.empty(); }
-  // In order; no two neighbours have the same origin, and none is empty.
+  // Runs in order. Neighbours have different origins, and none is empty.
   std::span<const Run> runs() const { return runs_; }
 
   void append(std::string_view bytes, Origin origin);
   void append(const MarkedText& other) { append(other, 0, other.size()); }
-  // The bytes of `other` from `begin` to before `end`. REQUIRES begin <= end <= other.size(), and
-  // another text than this.
+  // Appends the bytes [begin, end) of `other`. REQUIRES begin <= end <= other.size(), and a text
+  // other than this one.
   void append(const MarkedText& other, size_t begin, size_t end);
   MarkedText part(size_t begin, size_t end) const;
 
@@ -51,7 +51,7 @@ class MarkedText {
   }
 
  private:
-  size_t run_at(size_t byte) const;  // index of the run that holds it
+  size_t run_at(size_t byte) const;  // index of the run that contains the byte
 
   std::string bytes_;
   std::vector<Run> runs_;

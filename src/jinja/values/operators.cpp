@@ -47,8 +47,8 @@ Value whole_power(Runtime& runtime, int64_t a, int64_t b) {
   return Value(out);
 }
 
-// Of the sign of `b`. Of every number and -1 it is 0, also where the quotient is more than 64 bits
-// hold.
+// Returns a remainder with the sign of `b`. For b = -1 it is always 0, also if the quotient exceeds
+// 64 bits.
 int64_t remainder_of(int64_t a, int64_t b) {
   if (b == -1) return 0;
   const int64_t rest = a % b;
@@ -120,7 +120,7 @@ Value add_sequences(Runtime& runtime, const Sequence& a, const Sequence& b) {
   return runtime.list(std::move(items), a.kind);
 }
 
-// Nothing where Python has no such repetition.
+// Returns nothing if Python cannot repeat this value.
 std::optional<Value> repeated(Runtime& runtime, const Value& what, const Value& times) {
   if (!times.integer()) return std::nullopt;
   const auto count = static_cast<uint64_t>(std::max<int64_t>(*times.integer(), 0));

@@ -1,4 +1,4 @@
-// + - * / // % ** and the like on values, as Python does them.
+// Implements + - * / // % ** and the like with Python's rules.
 #pragma once
 
 #include "jinja/values/value.h"
@@ -11,7 +11,7 @@ Value apply(Runtime& runtime, Operator op, const Value& a, const Value& b);
 Value negated(Runtime& runtime, const Value& value);
 Value unchanged(Runtime& runtime, const Value& value);  // +value
 
-// The filter escape: & < > ' " as HTML writes them.
+// The filter escape: writes & < > ' " as HTML does.
 Value escaped(Runtime& runtime, const Value& value);
 
 }  // namespace fp8kv::jinja

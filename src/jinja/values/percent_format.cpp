@@ -14,7 +14,7 @@ namespace {
 
 constexpr size_t kWidest = 1000;
 
-// "%-08.3f", cut into its parts.
+// The parts of a conversion such as "%-08.3f".
 struct Conversion {
   std::string flags;
   size_t width = 0;
@@ -211,7 +211,7 @@ class BraceFormatter {
     runtime_.fail("format has no value ", quote(name));
   }
 
-  // "<10": how text is aligned, and how wide it is at least.
+  // Applies a format such as "<10": the alignment, and the minimum width.
   void add_aligned(const Value& value, const MarkedText& text, std::string_view how,
                    std::string_view field) {
     char align = value.number() ? '>' : '<';

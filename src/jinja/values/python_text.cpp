@@ -11,7 +11,7 @@
 namespace fp8kv::jinja {
 namespace {
 
-// Categories C and Z, but for the space.
+// Not printable: the categories C and Z, except the space.
 bool is_printable(char32_t c) {
   if (c == ' ') return true;
   const char kind = unicode::kCategoryNames[unicode::value_in(unicode::kCategoryRuns, c)][0];
@@ -138,7 +138,7 @@ class ReprWriter {
     if (const bool* flag = value.get<bool>()) return ours(*flag ? "True" : "False");
     if (const auto* whole = value.get<int64_t>()) return ours(cat(*whole));
     if (const auto* real = value.get<double>()) return ours(python_float(*real));
-    // Python would print an address of memory, or what only Python has.
+    // Python would print a memory address, or something that only Python has.
     runtime_.fail("a ", type_name(value), " cannot be printed");
   }
 

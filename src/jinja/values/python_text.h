@@ -1,4 +1,4 @@
-// str() and repr() of Python.
+// Implements Python's str() and repr().
 #pragma once
 
 #include <string>
@@ -8,11 +8,11 @@
 
 namespace fp8kv::jinja {
 
-// What is printed. A string itself, shared; nothing of what is undefined.
+// The printed form of a value. A string is shared, not copied. An undefined value is empty.
 std::shared_ptr<const MarkedText> python_str(Runtime& runtime, const Value& value);
 MarkedText python_repr(Runtime& runtime, const Value& value);
 
-// repr() of a float: the shortest digits that read back as the same.
+// Implements repr() of a float: the shortest digits that read back as the same number.
 std::string python_float(double value);
 
 }  // namespace fp8kv::jinja

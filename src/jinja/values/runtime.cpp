@@ -10,8 +10,8 @@ namespace {
 
 constexpr uint64_t kBytesAStep = 16;
 constexpr uint64_t kStepsBetweenLooks = 4096;
-// What values take in memory, so that the limit of steps is one of memory too: about 20 bytes a
-// step.
+// Steps for the memory of values, at about 20 bytes per step. So the limit of steps also limits
+// memory.
 constexpr uint64_t kStepsAText = 8;
 constexpr uint64_t kStepsAList = 8;
 constexpr uint64_t kStepsAnItem = 4;

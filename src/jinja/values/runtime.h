@@ -1,5 +1,5 @@
-// What one rendering has beside its values: limits, the place that messages name, the clock, and
-// what can be changed and so cannot be owned by values.
+// The state of one rendering beside its values: limits, the line for messages, the clock, and
+// mutable objects, which values cannot own.
 #pragma once
 
 #include <cstdint>
@@ -14,10 +14,10 @@
 namespace fp8kv::jinja {
 
 struct Limits {
-  uint64_t steps = 100'000'000;          // things done, and 16 bytes of text made
-  size_t text_bytes = size_t{64} << 20;  // of one text, the output among them
-  int depth = 400;                       // expressions, statements and macros within each other
-  int nesting = 100;                     // lists and dicts within each other
+  uint64_t steps = 100'000'000;          // operations, plus one step per 16 bytes of text made
+  size_t text_bytes = size_t{64} << 20;  // of a single text, such as the output
+  int depth = 400;                       // nested expressions, statements and macros
+  int nesting = 100;                     // nested lists and dicts
 };
 
 class Runtime {
@@ -33,18 +33,18 @@ class Runtime {
   [[noreturn]] void fail(const Parts&... parts) const {
     throw Error(cat(name_, ": line ", line_, ": ", parts...));
   }
-  // For use of what is not there. REQUIRES an undefined value.
+  // Throws because an undefined value is used. REQUIRES an undefined value.
   [[noreturn]] void fail_undefined(const Value& value) const;
 
   void at_line(int line) { line_ = line; }
   int line() const { return line_; }
 
-  // Throws when there have been too many.
+  // Counts steps. Throws beyond the limit.
   void spend(uint64_t steps = 1);
-  // The same for text that is about to be made; throws for too much at once.
+  // Counts the steps of text that is about to be made. Throws if it is too much at once.
   void spend_bytes(size_t bytes);
   void check_size(size_t bytes) const;
-  // The same for items of a list.
+  // Counts the steps of a list's items.
   void spend_items(uint64_t items);
 
   Value text(MarkedText text);
@@ -54,7 +54,7 @@ class Runtime {
   Value name_space();
   Value generator(std::function<std::optional<Value>()> next, int nesting);
 
-  // As long as one lives, there is one more level.
+  // Adds one level of nesting while it lives.
   class Level {
    public:
     explicit Level(Runtime& runtime);

@@ -7,7 +7,7 @@
 namespace fp8kv::jinja {
 namespace {
 
-// A part this short costs at most this much for each byte of the text, and that little.
+// Up to this length of `part_`, plain search is fast: it costs at most this much per byte of text.
 constexpr size_t kShort = 16;
 
 std::vector<size_t> borders_of(auto begin, size_t size) {
@@ -21,7 +21,7 @@ std::vector<size_t> borders_of(auto begin, size_t size) {
   return borders;
 }
 
-// How many bytes of [begin, end) the first `part` ends behind, or npos.
+// The number of bytes from `begin` to the end of the first `part`; npos if there is none.
 size_t end_of_first(auto begin, auto end, auto part, const std::vector<size_t>& borders) {
   size_t length = 0;
   for (auto at = begin; at != end; ++at) {

@@ -1,4 +1,4 @@
-// Finding a text in another in time that grows with the two of them, never with their product.
+// Finds one text in another in time that grows with the sum of their lengths, not the product.
 #pragma once
 
 #include <cstddef>
@@ -9,9 +9,9 @@ namespace fp8kv::jinja {
 
 class Runtime;
 
-// Spends the steps of both texts when it is made; all calls of find() together look at every byte
-// once or twice, as long as each goes on behind what the one before found. REQUIRES both to outlive
-// it.
+// Spends the steps of both texts when it is made. All calls of find() together look at every byte
+// once or twice, if each continues behind the last find. REQUIRES both texts to outlive this
+// object.
 class TextSearch {
  public:
   TextSearch(Runtime& runtime, std::string_view text, std::string_view part);
@@ -24,8 +24,9 @@ class TextSearch {
  private:
   std::string_view text_;
   std::string_view part_;
-  // By Knuth, Morris and Pratt: of each beginning of `part_`, the length of the longest shorter one
-  // that it ends with; of its reverse for find_last. Empty where `part_` is short.
+  // The failure function of Knuth, Morris and Pratt: for each beginning of `part_`, the length of
+  // the longest shorter one that it ends with. find_last uses that of the reversed part. Empty if
+  // `part_` is short.
   std::vector<size_t> borders_;
   std::vector<size_t> borders_from_right_;
 };

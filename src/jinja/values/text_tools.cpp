@@ -25,7 +25,7 @@ bool is_cased(char32_t c) {
   return low != high;
 }
 
-// Whether a sigma between these ends a word, where its lower case is another one (Final_Sigma).
+// Whether a sigma between these texts ends a word and so has another lower case (Final_Sigma).
 bool is_final_sigma(std::string_view before, std::string_view after) {
   const auto skipped = [](char32_t c) {
     return is_combining_mark(c) || c == '\'' || c == '.' || c == ':' || c == 0xB7 || c == 0x2019;
@@ -78,7 +78,7 @@ MarkedText capitalized(Runtime& runtime, const MarkedText& text) {
   const size_t first = byte_of_char(text.bytes(), 0, 1);
   MarkedText out = changed_chars(runtime, text.part(0, first),
                                  [](std::string& made, char32_t c) { append_title(made, c); });
-  // The whole text, so that what is before a sigma is known.
+  // Lowers the whole text, because the text before a sigma matters.
   const MarkedText low = lower(runtime, text);
   const MarkedText low_first = lower(runtime, text.part(0, first));
   out.append(low, low_first.size(), low.size());
@@ -126,7 +126,7 @@ MarkedText replaced(Runtime& runtime, const MarkedText& text, const MarkedText& 
     out.append(by);
     runtime.check_size(out.size());
     done = found + old.size();
-    // Nothing is found before each character, and once at the end.
+    // An empty `old` is found before each character, and once at the end.
     if (old.empty() && found == bytes.size()) break;
     at = old.empty() ? byte_of_char(bytes, found, 1) : done;
   }
@@ -157,7 +157,7 @@ MarkedText centered(Runtime& runtime, const MarkedText& text, int64_t width) {
   if (width <= chars) return text;
   const auto missing = static_cast<size_t>(width - chars);
   runtime.spend_bytes(text.size() + missing);
-  // Python's rounding.
+  // Follows Python's rounding.
   const size_t before = missing / 2 + (missing & static_cast<size_t>(width) & 1);
   MarkedText out(std::string(before, ' '), Origin::from_template);
   out.append(text);

@@ -1,4 +1,4 @@
-// What filters and methods of strings share.
+// Helpers shared by filters and methods of strings.
 #pragma once
 
 #include <functional>
@@ -9,7 +9,7 @@
 
 namespace fp8kv::jinja {
 
-// The text with each character as `change` makes it, which appends to what it is given.
+// Returns the text with every character changed. `change` appends to its first argument.
 MarkedText changed_chars(Runtime& runtime, const MarkedText& text,
                          const std::function<void(std::string&, char32_t)>& change);
 
@@ -18,17 +18,17 @@ MarkedText upper(Runtime& runtime, const MarkedText& text);
 MarkedText capitalized(Runtime& runtime, const MarkedText& text);
 
 enum class Side { left, right, both };
-// Without the characters of `chars` at its ends; nullptr: without white space.
+// Strips the characters in `chars` from the ends; nullptr strips white space.
 MarkedText stripped(Runtime& runtime, const MarkedText& text, const std::string* chars, Side side);
 
-// `most`: replacements; negative: all.
+// `most`: the number of replacements; negative: all.
 MarkedText replaced(Runtime& runtime, const MarkedText& text, const MarkedText& old,
                     const MarkedText& by, int64_t most);
 
-// As Python's splitlines().
+// Like Python's splitlines().
 std::vector<MarkedText> lines_of(Runtime& runtime, const MarkedText& text, bool keep_ends);
 
-// `width` characters, the text in their middle.
+// Centres the text in `width` characters.
 MarkedText centered(Runtime& runtime, const MarkedText& text, int64_t width);
 
 }  // namespace fp8kv::jinja

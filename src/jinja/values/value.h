@@ -1,5 +1,5 @@
-// The values of templates: Python's, as far as chat templates know them. None can be changed, but
-// for namespaces and what a generator has left, which a Runtime owns.
+// The values of templates: Python's, as far as chat templates need them. Values are immutable,
+// except namespaces and the rest of a generator, which a Runtime owns.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,8 @@ class Runtime;
 struct LoopState;
 using Values = std::vector<Value>;
 
-// Where nothing is; any use but printing, looping and asking is an error, which says why.
+// A missing value. Any use except printing, looping and testing is an error, which says why it is
+// missing.
 struct Undefined {
   std::shared_ptr<const std::string> why;
 };
@@ -30,16 +31,16 @@ struct None {};
 
 struct String {
   std::shared_ptr<const MarkedText> text;
-  bool is_markup = false;  // of the filters safe and escape: + escapes what is put beside it
+  bool is_markup = false;  // made by the filters safe and escape: + escapes the other operand
 };
 
-// A group is a tuple of the filter groupby. Those after it have no elements by number.
+// A group is a tuple made by the filter groupby. The kinds after it cannot be indexed by number.
 enum class SequenceKind { list, tuple, range, group, keys, values, items };
 
 struct Sequence {
   SequenceKind kind = SequenceKind::list;
   Values items;
-  int nesting = 1;  // levels of lists and dicts in it, itself included
+  int nesting = 1;  // levels of nested lists and dicts, including this one
 };
 
 struct Dict {
@@ -52,7 +53,7 @@ struct Namespace {
 };
 
 struct Generator {
-  std::function<std::optional<Value>()> next;  // nothing when it is used up
+  std::function<std::optional<Value>()> next;  // returns nothing when it is used up
   int nesting = 1;
 };
 
@@ -81,7 +82,7 @@ class Value {
       : held_(std::forward<T>(held)) {}
 
   static Value text(MarkedText text);
-  static Value text(std::string_view bytes);  // of the template
+  static Value text(std::string_view bytes);  // with the origin from_template
   static Value list(Values items, SequenceKind kind = SequenceKind::list);
   static Value dict(std::vector<std::pair<Value, Value>> members);  // REQUIRES distinct keys
   static Value undefined(std::string why);
@@ -94,27 +95,27 @@ class Value {
   bool is_undefined() const { return get<Undefined>() != nullptr; }
   bool is_none() const { return get<None>() != nullptr; }
   bool is_string() const { return get<String>() != nullptr; }
-  // nullptr for any other kind.
+  // Returns nullptr for any other kind.
   const MarkedText* string() const { return is_string() ? get<String>()->text.get() : nullptr; }
   const Sequence* sequence() const {
     return get<SequencePtr>() ? get<SequencePtr>()->get() : nullptr;
   }
   const Dict* dict() const { return get<DictPtr>() ? get<DictPtr>()->get() : nullptr; }
-  // An integer or a bool, as Python's bool is an integer.
+  // The value of an integer or a bool, which is an integer in Python.
   std::optional<int64_t> integer() const;
-  std::optional<double> number() const;  // of an integer, too
+  std::optional<double> number() const;  // also for an integer
 
  private:
   Variant held_;
 };
 
-// Python's name of its type: "str", "NoneType".
+// The name of its type in Python: "str", "NoneType".
 std::string type_name(const Value& value);
 
-// "'dict object'": what messages about attributes call it.
+// Its name in messages about attributes: "'dict object'".
 std::string object_name(const Value& value);
 
-// Python's bool(value).
+// Implements Python's bool(value).
 bool is_true(const Value& value);
 
 int nesting_of(const Value& value);
