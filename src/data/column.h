@@ -7,10 +7,13 @@
 
 namespace fp8kv {
 
-// Chooses the form by the field's value: {"text": ...} for a string, or for null (an empty text);
-// {"messages": ...} or {"conversations": ...} for a list of objects; {"turns": ...} for a list of
-// strings; {"input_ids": ...} for a list of numbers. Keeps the other fields that chat templates
-// take. Throws for a record without the field, listing its fields, and for any other value.
+// Chooses the form by the field's value:
+// - a string, or null as an empty text: {"text": ...};
+// - a list of objects: {"messages": ...} or {"conversations": ...};
+// - a list of strings: {"turns": ...};
+// - a list of numbers: {"input_ids": ...}.
+// Keeps the other fields that chat templates take. Throws for any other value. Throws for a record
+// without the field, with a list of its fields.
 Json with_column(const Json& record, const std::string& column);
 
 // Throws for a record without the field, as with_column does.

@@ -12,8 +12,9 @@ namespace fp8kv {
 
 // The first record names the columns. Quoted fields may hold separators, newlines and doubled
 // quotes. Lines end with LF or CRLF; empty lines are skipped. Calls `record` until it returns
-// false. Throws, with the number of the record from 1 and its line, for a wrong number of fields,
-// for a quote within a field or an unclosed one, and for two columns of the same name.
+// false.
+// Throws for a wrong number of fields, for a quote within a field, for an unclosed quote, and for
+// two columns of the same name. The message has the record's line, and its number from 1.
 void read_csv(TextStream& text, char separator, const std::string& label,
               const std::function<bool(const Json& record)>& record);
 

@@ -18,8 +18,8 @@ namespace fp8kv {
 namespace fs = std::filesystem;
 namespace {
 
-// The end of a piece of at most `limit` bytes: before the last line that begins in the piece's
-// second half, else before a space, else between two characters.
+// Finds the end of a piece of at most `limit` bytes. It is before the last line that begins in the
+// piece's second half, else before a space, else between two characters.
 size_t piece_end(std::string_view text, size_t limit) {
   if (text.size() <= limit) return text.size();
   for (size_t end = limit; end > limit / 2; --end) {

@@ -8,7 +8,7 @@
 //          rows], _weight_scale_2: ModelOpt's Llama 4 and gpt-oss
 //   mxfp4  [module]_blocks U8 [experts, rows, columns / 32, 16], _scales: gpt-oss
 //
-// In byte formats a scale covers the tensor, an expert, its gate or up half, a row, or a block.
+// An fp8 scale covers the whole tensor, an expert, its gate or up half, a row, or a block.
 // Source: llm-compressor up to 0.9 (granite4.py), vLLM (granitemoehybrid.py), transformers 5.23
 // (finegrained_fp8.py, fbgemm_fp8.py, mxfp4.py), ModelOpt 0.47 (unified_export_hf.py).
 #pragma once

@@ -9,7 +9,7 @@ namespace fp8kv {
 // Writes the value behind a key that is already written.
 void write_identity(JsonWriter& out, const ModelIdentity& identity);
 
-// Throws, naming the key, for missing or malformed members, and if the identity does not hash to
+// Throws, naming the key, for missing or malformed members, and if the identity does not match
 // `fingerprint`.
 ModelIdentity read_identity(const Json& object, const std::string& fingerprint);
 

@@ -24,9 +24,9 @@ class TextSearch {
  private:
   std::string_view text_;
   std::string_view part_;
-  // The failure function of Knuth, Morris and Pratt: for each beginning of `part_`, the length of
-  // the longest shorter one that it ends with. find_last uses that of the reversed part. Empty if
-  // `part_` is short.
+  // The failure function of Knuth, Morris and Pratt. For each beginning of `part_`, it has the
+  // length of the longest shorter beginning that is its ending. find_last uses that of the reversed
+  // part. Empty if `part_` is short.
   std::vector<size_t> borders_;
   std::vector<size_t> borders_from_right_;
 };

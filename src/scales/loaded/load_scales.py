@@ -1,12 +1,12 @@
-# Loads a model folder by the own loader of the vLLM, SGLang or transformers that this Python has,
-# and says which K and V scales are then in memory. Before it stands the line REQUEST = {...}:
-#   folder, runtime ("" for the one that is there), tensors (the names of the KV scales),
+# Loads a model folder with the loader of the vLLM, SGLang or transformers that this Python has,
+# and reports the K and V scales in memory. The line REQUEST = {...} comes before this script:
+#   folder, runtime ("" for the one that is installed), tensors (the names of the KV scales),
 #   kv_cache_dtype ("": "auto", and if that makes no FP8 cache, "fp8"), python_path (entries of
 #   PYTHONPATH), answer (the descriptor that gets one JSON object).
 # Runs isolated (python -I) in an empty folder: no import finds a file of the user's folders.
-# On the CPU, whatever devices there are. Of all tensors the loader is shown the KV scales alone:
-# weights are neither read nor touched, so that a model of any size loads in the memory that its
-# modules take without them. No file is written, and no code of the folder is run.
+# Runs on the CPU, whatever devices there are. The loader sees the KV scales and no other tensor.
+# Weights are not read, so a model of any size loads in the memory that its modules take without
+# them. Writes no file, and runs no code of the folder.
 import contextlib
 import importlib.util
 import json
@@ -97,7 +97,7 @@ def show_only_scales():
         offset_keys = keys
 
         def __getattr__(self, name):
-            if name == "file":  # of one that is only being made
+            if name == "file":  # the object is still being constructed
                 raise AttributeError(name)
             return getattr(self.file, name)
 
@@ -130,7 +130,7 @@ def scales_in(model, k_name, v_name):
     for name, module in model.named_modules():
         if not hasattr(module, k_name) or re.search(r"vis(ion|ual)|audio|encoder\.", name):
             continue
-        # DeepSeek in SGLang: the cache is that of the other module.
+        # DeepSeek in SGLang: the other module, attn_mqa, has the cache.
         if name.endswith(".attn_mha") and name[:-3] + "mqa" in names:
             continue
         layer = layer_of(name)
@@ -166,7 +166,7 @@ def stub_missing_ops(prefixes):
 
 
 class Vllm:
-    tells_cache = True  # its attention says of which dtype its cache is
+    tells_cache = True  # its attention modules name the dtype of the cache
 
     def __init__(self):
         import vllm.platforms
@@ -177,7 +177,7 @@ class Vllm:
         import vllm
         import vllm.model_executor.models.registry as registry
 
-        # Else in a process of its own, and into a file of vLLM's cache.
+        # vLLM would start a process for this, and write to a file of its cache.
         registry._run_in_subprocess = lambda work: work()
         if hasattr(registry, "_LazyRegisteredModel"):
             registry._LazyRegisteredModel._save_modelinfo_to_cache = lambda *rest: None
@@ -188,7 +188,7 @@ class Vllm:
         stub_missing_ops(("_C", "_moe"))
         import torch.cpu
 
-        # FP8 by blocks is refused without AMX, and no product is computed here.
+        # Without AMX vLLM refuses FP8 in blocks, but this script computes no product.
         torch.cpu._is_amx_tile_supported = lambda: True
         for name in ("vllm.v1.attention.backends.cpu_attn", "vllm.attention.backends.torch_sdpa"):
             with contextlib.suppress(ImportError):
@@ -219,7 +219,7 @@ class Vllm:
                 if method is not None:
                     method.process_weights_after_loading(module)
             for module in model.modules():
-                # MLA's would take its weights apart.
+                # MLA's method would split its weights.
                 if hasattr(module, "_k_scale") and "MLA" not in type(module).__name__:
                     finish = getattr(module, "process_weights_after_loading", None)
                     if finish is not None:
@@ -245,7 +245,7 @@ class Vllm:
         try:
             config = EngineArgs(**asked).create_engine_config()
         except Exception:
-            # An FP8 cache that a version's CPU backend refuses: the loader is another matter.
+            # Some CPU backends refuse an FP8 cache, but the loader still works with "auto".
             if kv_cache_dtype == "auto":
                 raise
             asked["kv_cache_dtype"] = "auto"
@@ -319,7 +319,7 @@ class Sglang:
     def load(self, kv_cache_dtype):
         try:
             return self._load(kv_cache_dtype, "torch_native")
-        except AssertionError as error:  # gpt-oss takes others alone; none of them is called here
+        except AssertionError as error:  # gpt-oss needs another backend; none is called here
             if "attention backend" not in str(error):
                 raise
         return self._load(kv_cache_dtype, "triton")
@@ -399,7 +399,7 @@ class Transformers:
             model, report = AutoModelForCausalLM.from_pretrained(
                 REQUEST["folder"], torch_dtype="auto", output_loading_info=True)
         modules = scales_in(model, "k_scale", "v_scale")
-        for module in modules:  # what the files lacked is whatever was in memory: no number
+        for module in modules:  # missing in the files: memory holds no valid number
             for of in ("k", "v"):
                 if f"{module['module']}.{of}_scale" in report["missing_keys"]:
                     module[of] = [float("nan")]

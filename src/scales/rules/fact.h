@@ -62,7 +62,7 @@ enum class Fact : uint8_t {
   count
 };
 
-// "k_scale and v_scale"-like names for JSON: "apart".
+// The name of a fact in JSON: "apart".
 const char* fact_name(Fact fact);
 
 class FactSet {

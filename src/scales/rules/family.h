@@ -37,7 +37,7 @@ enum class Family : uint8_t {
 };
 inline constexpr size_t kFamilyCount = static_cast<size_t>(Family::bamba) + 1;
 
-// "llama_mistral".
+// The family's name: "llama_mistral".
 const char* family_name(Family family);
 
 class FamilySet {

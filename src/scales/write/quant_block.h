@@ -22,8 +22,8 @@ std::string modelopt_nvfp4_block();
 // The cache that a config can ask for.
 enum class CacheScheme { fp8, fp8_per_head, nvfp4 };
 
-// Returns the configs of a quantised model with a request for such a cache, in the form of its
-// method: the text of each file that changes, by name. Throws if the configs already ask for
+// Returns the configs of a quantised model that ask for such a cache in the form of its method. The
+// result has the text of each file that changes, by name. Throws if the configs already ask for
 // another cache. REQUIRES the method compressed_tensors, fp8 or modelopt, and modelopt for nvfp4.
 std::map<std::string, std::string> with_cache_scales(const Checkpoint& checkpoint,
                                                      const QuantConfig& quant, CacheScheme scheme);

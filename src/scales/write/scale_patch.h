@@ -20,16 +20,15 @@ struct ScalePatch {
   std::vector<std::string> notes;  // conversions that were made, and other things to know
 };
 
-// Each layer with a KV cache gets the tensors that the target asks for, in F32, named like that
-// layer's k_proj. Their shape is [n_kv_heads, 1, 1] if scales are per head and the config can say
-// so. Otherwise the shape is [], and heads are reduced to their maximum. Scales for FNUZ are
-// halved. The configs keep every byte except what concerns the cache: kv_cache_torch_dtype, and the
-// target's block or an extension of the model's own.
+// Each layer with a KV cache gets the tensors that the target asks for, in F32, with the prefix of
+// that layer's k_proj in the checkpoint. Their shape is [n_kv_heads, 1, 1] if scales are per head
+// and the config can say so. Otherwise the shape is [], and heads are reduced to their maximum.
+// Scales for FNUZ are halved. The configs keep every byte except what concerns the cache:
+// kv_cache_torch_dtype, and the target's block or an extension of the model's own.
 //
-// With a compressed-tensors config, a single scale has shape [1], as that package writes it, and
-// model.safetensors is renamed to a first shard. transformers refuses [], and does not set the
-// scales at all if there is a model.safetensors. Seen with transformers 5.23 and compressed-tensors
-// 0.20.
+// With a compressed-tensors config, a single scale has shape [1], as that package writes it. A
+// model.safetensors is renamed to a first shard. transformers refuses shape [], and sets no scales
+// at all if there is a model.safetensors. Seen with transformers 5.23 and compressed-tensors 0.20.
 //
 // Scales of NVFP4 get ModelOpt's names and config, which only vLLM reads. The names are
 // k_proj.k_scale and v_proj.v_scale, of shape []; the config leaves every weight as it is. There is

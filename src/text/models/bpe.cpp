@@ -292,7 +292,7 @@ void Bpe::merge_short(std::vector<int32_t>& ids, std::vector<Candidate>& candida
 }
 
 // Merges with a heap, in O(n log n). Outdated candidates are skipped when they come up. A candidate
-// is valid if its place still makes the same token: ids and texts are one to one, and symbols only
+// is valid if its place still makes the same token. Ids and texts are one to one and symbols only
 // grow, so another pair at that place makes another token.
 void Bpe::merge_long(Scratch& scratch) const {
   std::vector<int32_t>& ids = scratch.ids;

@@ -41,7 +41,7 @@ class PreTokenizer {
   void cut(std::string_view text, bool is_first, bool raw_bytes, Scratch& scratch,
            PatternScratch& match, std::vector<std::string_view>& words) const;
 
-  // Whether the result depends on where a word stands in the whole text: at its beginning or not.
+  // Whether the result changes if a word begins the whole text.
   bool asks_for_the_beginning() const;
 
   // Whether the words are spelled in the byte alphabet.
