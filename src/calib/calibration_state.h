@@ -53,9 +53,7 @@ class CalibrationState {
   void remove();
 
   const std::filesystem::path& path() const { return path_; }
-  int64_t saved_layers() const {
-    return saved_layers_;
-  }  // layers of this round in the file; 0: none
+  int64_t saved_layers() const { return saved_layers_; }  // of this round, in the file
 
  private:
   std::optional<SafetensorsHeader> open() const;

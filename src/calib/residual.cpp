@@ -30,8 +30,7 @@ ResidualStream::ResidualStream(Backend& backend, const WindowPlan& plan, int64_t
     slot.arrived = transfers.make_mark();
     slot.computed = transfers.make_mark();
     slot.left = transfers.make_mark();
-    transfers.record(slot.left,
-                     kOpsQueue);  // allocate() clears memory by an op; copies wait for it
+    transfers.record(slot.left, kOpsQueue);  // an op of allocate() clears the memory first
   }
 }
 

@@ -48,14 +48,13 @@ struct WindowOptions {
 };
 
 struct Windows {
-  std::vector<std::vector<int32_t>> ids;  // one per window, each non-empty
-  std::vector<uint64_t> document;         // the document of each window, counted from 0
-  uint64_t documents = 0;                 // documents taken, at least in part
-  uint64_t tokens = 0;                    // in all windows, prefixes included
-  std::vector<DataFile> files;            // the files that were read
-  std::vector<size_t> files_at = {};      // the number of windows before each file
-  std::vector<std::string> chat_templates =
-      {};  // the template that rendered conversations, if any did
+  std::vector<std::vector<int32_t>> ids;         // one per window, each non-empty
+  std::vector<uint64_t> document;                // the document of each window, counted from 0
+  uint64_t documents = 0;                        // documents taken, at least in part
+  uint64_t tokens = 0;                           // in all windows, prefixes included
+  std::vector<DataFile> files;                   // the files that were read
+  std::vector<size_t> files_at = {};             // the number of windows before each file
+  std::vector<std::string> chat_templates = {};  // the one used for conversations, if any
 };
 
 // The first `count` windows, as if only those had been asked for. REQUIRES windows in reading

@@ -11,7 +11,7 @@ enum class SeriesKind {
   line,    // markers, joined between neighbours that both have a value
   marks,   // markers alone
   limit,   // a step line without markers
-  outside  // a dashed grey step line, for values from another source
+  outside  // a dashed grey step line to compare with, such as limits at scale 1
 };
 
 struct Series {

@@ -14,8 +14,7 @@ struct HeatMap {
   std::string y_label;
   std::vector<std::string> x_names;
   std::vector<std::string> y_names;
-  std::vector<std::vector<double>>
-      values;  // [y][x]; values that are not positive: grey, or left empty
+  std::vector<std::vector<double>> values;     // [y][x]; not above 0: grey, or left empty
   std::vector<std::vector<std::string>> tips;  // [y][x]
   bool empty_zeros = false;
 };

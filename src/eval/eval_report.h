@@ -70,8 +70,7 @@ struct LayerErrors {
 // nothing is teacher-forced.
 struct GreedyFigures {
   std::vector<int64_t> agreed;  // [prompts]
-  std::vector<int64_t>
-      length;  // [prompts]: tokens of the baseline's continuation; `agreed` if equal
+  std::vector<int64_t> length;  // [prompts]: the baseline's tokens; `agreed` if equal
 };
 
 // One candidate cache: a dtype with the scales of a policy.
@@ -100,20 +99,18 @@ struct CalibrationReport {
   std::vector<DataFile> data;
   uint64_t windows = 0;
   uint64_t tokens = 0;
-  std::vector<AmaxAfter>
-      convergence;  // at 1/8, 1/4, 1/2 and all of the data; the last is the result
+  std::vector<AmaxAfter> convergence;  // at 1/8, 1/4, 1/2 and all of the data, in this order
 };
 
 struct EvalReport {
   // Provenance of the report.
   std::string tool_version;
-  std::string date;   // "2026-11-22" in UTC; "": not recorded
-  std::string model;  // folder, as given
-  std::string
-      calibration_text;     // the files that policies read, quoted for a shell; "": not recorded
-  std::string scales_file;  // the file with the advised scales; "": none
-  std::string against;      // the model that the figures compare with; "": itself
-  std::string fingerprint;  // see core/model_identity.h
+  std::string date;              // "2026-11-22" in UTC; "": not recorded
+  std::string model;             // folder, as given
+  std::string calibration_text;  // the policies' files, quoted for a shell; "": not recorded
+  std::string scales_file;       // the file with the advised scales; "": none
+  std::string against;           // the model that the figures compare with; "": itself
+  std::string fingerprint;       // see core/model_identity.h
   std::string accepted_foreign;  // how the model differs from the one the scales were made for
   std::string device;            // "cpu: AVX-512 BF16, 4 threads"
   ModelConfig config;

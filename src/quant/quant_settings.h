@@ -15,8 +15,7 @@ struct QuantSettings {
   // The block that shares a scale; 0: not given.
   int64_t block_rows = 0;
   int64_t block_columns = 0;
-  int64_t group_columns =
-      0;  // columns that share a scale; 0: not given, or not the same everywhere
+  int64_t group_columns = 0;  // columns that share a scale; 0: not given, or mixed
   // Whether zero points are stored as they are, as in GPTQ's second format. The first format stores
   // them minus 1.
   bool plain_zeros = false;

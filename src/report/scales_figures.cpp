@@ -123,8 +123,7 @@ std::string half_figure(const KvScales& scales) {
         tensor_letter(tensor), SeriesKind::line, tensor == CacheTensor::k ? 0 : 1, {}, {}, {}};
     for (const size_t layer : layers) {
       const double share = share_of_half(scales, layer, tensor);
-      series.values.push_back(std::isfinite(share) ? share
-                                                   : 1);  // a layer of zeros has seen everything
+      series.values.push_back(std::isfinite(share) ? share : 1);  // 1 in a layer of zeros
       series.tips.push_back(
           cat("layer ", layer, ", ", series.name, ": ", short_percent(series.values.back(), 4)));
     }

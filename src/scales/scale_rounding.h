@@ -22,10 +22,9 @@ struct ScaleAt {
 };
 
 struct ScaleRounding {
-  double error = 0;  // the largest |stored / scale - 1|
-  ScaleAt farthest;  // the scale with that error; ties: the first
-  std::optional<ScaleAt>
-      lost;  // the first that becomes 0, infinite or a different subnormal number
+  double error = 0;                  // the largest |stored / scale - 1|
+  ScaleAt farthest;                  // the scale with that error; ties: the first
+  std::optional<ScaleAt> lost;       // the first that becomes 0, infinite or another subnormal
   std::optional<ScaleAt> subnormal;  // the first that becomes subnormal, but keeps its value
 };
 

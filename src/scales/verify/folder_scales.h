@@ -36,8 +36,8 @@ struct DraftOnDisk {
 
 struct ScalesOnDisk {
   FactSet facts;
-  std::vector<LayerOnDisk>
-      layers;  // layers that write a cache, or that have scales if this is unknown; ascending
+  // Layers that write a cache, or that have scales if this is unknown; ascending.
+  std::vector<LayerOnDisk> layers;
   std::optional<DType> dtype;  // the 16-bit dtype that the model is served in, if it has one
   std::vector<DraftOnDisk> drafts = {};  // drafts of a scale file have no known kind
   bool layers_known = true;              // whether it is known which layers write a cache

@@ -33,8 +33,7 @@ bool arrives(Fate fate);
 // The request beside the runtime: the cache, and the GPU's FP8 format.
 struct ServingCase {
   CacheFlag flag = CacheFlag::of_scales;
-  std::optional<bool> fnuz =
-      std::nullopt;  // whether the GPU's E4M3 is FNUZ; absent if no GPU is named
+  std::optional<bool> fnuz = std::nullopt;  // the GPU's E4M3 is FNUZ; absent: no GPU named
 };
 
 struct LayerFate {

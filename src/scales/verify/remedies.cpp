@@ -107,8 +107,7 @@ std::vector<Reinjection> reinjections(const Checkpoint& checkpoint, const FoundS
             with_format(powers ? at_powers_of_two(scales) : scales, stored_format(scales.format));
         made.push_back({command, planned_scales(written, report.facts, on_disk.dtype)});
       } catch (const Error& error) {
-        if (error.kind() == ErrorKind::interrupted)
-          throw;  // other errors: this target cannot take the model
+        if (error.kind() == ErrorKind::interrupted) throw;  // else the target refuses it
       }
     }
   }

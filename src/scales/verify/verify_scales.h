@@ -27,9 +27,8 @@ struct VerifiedRuntime {
   bool asked = false;
   RuntimeFate fate;
   std::vector<DraftVerdict> drafts = {};  // one for each of ScalesOnDisk, in order
-  std::string serve;  // the command to serve with; "" if the scales do not arrive
-  std::vector<std::string>
-      fixes;  // remedies, the best first; only for runtimes that were asked for
+  std::string serve;               // the command to serve with; "" if the scales do not arrive
+  std::vector<std::string> fixes;  // the best first; only for runtimes that were asked for
 };
 
 struct VerifyReport {

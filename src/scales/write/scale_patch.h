@@ -13,8 +13,7 @@
 namespace fp8kv {
 
 struct ScalePatch {
-  std::map<std::string, std::string>
-      files;  // contents by name: the new shard, the index, the configs
+  std::map<std::string, std::string> files;  // contents by name: shard, index, configs
   IndexChanges changes;
   bool has_q = false;              // scales of Q were written
   std::vector<std::string> notes;  // conversions that were made, and other things to know

@@ -31,9 +31,7 @@ class Vocabulary {
   std::string_view token(int32_t id) const;  // REQUIRES has(id)
 
   size_t size() const { return entries_.size(); }
-  int32_t end_id() const {
-    return static_cast<int32_t>(index_of_id_.size());
-  }  // one past the largest id
+  int32_t end_id() const { return static_cast<int32_t>(index_of_id_.size()); }  // largest id + 1
 
   // The upper bound of ids for `count` tokens: the file's size must bound memory indexed by id.
   static int64_t id_limit(size_t count);
