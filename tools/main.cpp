@@ -17,7 +17,7 @@ std::string prefix(const std::string& command) {
   return "fp8kv: " + (command.empty() ? "" : command + ": ");
 }
 
-// The whole chain of context on one line, then the way out on another.
+// Prints the error with its whole context on one line, then the advice on another.
 int report(const std::string& command, const fp8kv::Error& error) {
   if (error.kind() == fp8kv::ErrorKind::interrupted) fp8kv::heard_interrupt();
   const std::string text = fp8kv::error_text(prefix(command), error);
@@ -44,7 +44,7 @@ int main(int argc, char** argv) {
   } catch (const fp8kv::BrokenPipe&) {
     return 0;
   } catch (const std::filesystem::filesystem_error& error) {
-    // Mere questions about a path, such as whether it is a folder, throw this.
+    // std::filesystem throws this from simple queries, such as whether a path is a folder.
     return report(command,
                   fp8kv::system_error(error.path1().string(), "open", error.code().value()));
   } catch (const std::bad_alloc&) {

@@ -4,7 +4,7 @@
 namespace fp8kv {
 namespace {
 
-// What stands before the rows of commands. To bash, "--out=a" is three words.
+// The script up to the rows of commands. Bash splits "--out=a" into three words.
 constexpr const char* kBashHead =
     R"(# Completions of fp8kv for bash, made by 'fp8kv completions bash'.
 _fp8kv() {
@@ -58,8 +58,9 @@ std::vector<std::string> flag_names(const CommandRow& command) {
   return names;
 }
 
-// What is offered where no flag waits for its value: flags behind a dash, else what the first
-// argument with something to offer may be. Several files may follow some flags.
+// The case for words that are not the value of a flag. After a dash it offers flags, else the
+// values of the first argument that has some. A flag that takes several files may be followed by
+// more.
 std::string otherwise(const CommandRow& command) {
   std::string offer;
   for (const ArgumentRow& row : command.arguments) {

@@ -16,7 +16,7 @@ namespace {
 constexpr std::string_view kPaths[] = {"A",     "B",    "CHECKPOINT", "FILE", "FILE...", "FOLDER",
                                        "MODEL", "NAME", "OUT",        "PATH", "PYTHON"};
 
-// Without what stands for a number among them: "N|auto".
+// The words of a metavar such as "N|auto". Leaves out "N", which stands for a number.
 std::vector<std::string> words_between_bars(const std::string& metavar) {
   std::istringstream in(metavar);
   std::vector<std::string> words;

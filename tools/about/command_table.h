@@ -1,5 +1,5 @@
-// The commands and flags of the program as plain rows, for what other programs read of them:
-// completions of shells, and manual pages. Made from the parser itself.
+// The program's commands and flags as plain rows, made from the parser itself. Shell completions
+// and manual pages are made from these rows.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@ class App;
 
 namespace fp8kv {
 
-// What a shell can offer for a value.
+// The kind of a value, by what a shell can offer for it.
 enum class ValueKind {
   none,   // the flag takes no value
   words,  // one of `words`
@@ -25,7 +25,7 @@ struct ArgumentRow {
   std::string short_name;  // "-o"; "" for none
   std::string long_name;   // "--out"; "" for an argument without a flag
   std::string metavar;     // "FILE"; "" where no value follows
-  std::string text;        // as in the help, with the default
+  std::string text;        // the text of the help, with the default
   ValueKind kind = ValueKind::none;
   std::vector<std::string> words;
   bool repeats = false;  // may be given again
@@ -37,7 +37,7 @@ struct CommandRow {
   std::string usage;    // "fp8kv calibrate MODEL --data FILE... [OPTIONS]"
   std::vector<ArgumentRow> arguments;
   std::vector<ArgumentRow> flags;
-  std::string footer;   // what the help says below its tables
+  std::string footer;   // the text below the tables of the help
   bool hidden = false;  // not in the list of --help
 };
 
@@ -46,8 +46,8 @@ struct CommandTable {
   std::vector<CommandRow> commands;
 };
 
-// Words that may stand where the help has this name: {"DTYPE", {"auto", "fp8", ...}}. For
-// "DTYPE,..." they are a list.
+// The values that a metavar of the help stands for: {"DTYPE", {"auto", "fp8", ...}}. They also
+// apply to the list form, "DTYPE,...".
 struct ValueWords {
   std::string metavar;
   std::vector<std::string> words;

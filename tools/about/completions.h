@@ -11,7 +11,7 @@ namespace fp8kv {
 // "bash", "zsh" and "fish".
 std::vector<std::string> completion_shells();
 
-// REQUIRES one of `completion_shells()`.
+// The completion script of one shell. REQUIRES one of `completion_shells()`.
 std::string completions(const CommandTable& table, const std::string& shell);
 
 std::string bash_completions(const CommandTable& table);
@@ -21,7 +21,7 @@ std::string fish_completions(const CommandTable& table);
 // "auto cpu cuda".
 std::string with_blanks(const std::vector<std::string>& words);
 
-// What a shell shows beside a name: the first clause of its text.
+// The description that a shell shows beside a name: the first clause of `text`.
 std::string first_clause(const std::string& text);
 
 }  // namespace fp8kv

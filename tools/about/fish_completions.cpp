@@ -25,7 +25,7 @@ std::string quoted(const std::string& text) {
   return out + "'";
 }
 
-// " -r -F": what may follow; -x is a value and no file.
+// The flags of fish's `complete` for a value: -F offers files, -x takes a value and offers no file.
 std::string fish_value(const ArgumentRow& row) {
   switch (row.kind) {
     case ValueKind::none:

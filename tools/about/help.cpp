@@ -18,8 +18,8 @@ struct Row {
   std::string text;
 };
 
-// `text` in lines of at most `width`, broken at blanks; the first starts at column `used` of
-// `indent`, the others at `indent`.
+// Breaks `text` at blanks into lines of at most `kWidth` columns, indented to `indent`. The first
+// line starts at column `used`.
 std::string wrapped(const std::string& text, size_t indent, size_t used) {
   std::string out = std::string(used < indent ? indent - used : 0, ' ');
   size_t column = indent;
@@ -39,7 +39,7 @@ std::string wrapped(const std::string& text, size_t indent, size_t used) {
 }
 
 std::string section(const std::string& title, const std::vector<Row>& rows) {
-  constexpr size_t kWidestLeft = 30;  // what is wider has its text on the next line
+  constexpr size_t kWidestLeft = 30;  // a longer left side has its text on the next line
   if (rows.empty()) return "";
   size_t widest = 0;
   for (const Row& row : rows) {
@@ -63,7 +63,7 @@ std::string metavar(const CLI::Option& option) {
   return is_flag(option) ? "" : option.get_type_name();
 }
 
-// "-o, --out FILE"; long names line up under one another.
+// "-o, --out FILE". Long names line up under one another.
 std::string left_of(const CLI::Option& option) {
   if (option.nonpositional()) {
     const auto& short_names = option.get_snames();
@@ -72,7 +72,7 @@ std::string left_of(const CLI::Option& option) {
   return spelling(option);
 }
 
-// The default in one piece with its brackets.
+// Keeps "[default: X]" on one line.
 std::string unbroken_default(std::string text) {
   const size_t at = text.rfind(" [default: ");
   if (at != text.npos) text[text.find(' ', at + 1)] = kGlue;

@@ -9,7 +9,7 @@
 namespace fp8kv {
 namespace {
 
-// Text in which nothing is a request, an escape or a hyphen that a reader could not copy.
+// Escapes `text` for roff: no line is a request, backslashes stay, and hyphens can be copied.
 std::string roff(const std::string& text) {
   std::string out;
   for (const char c : text) {
@@ -35,7 +35,7 @@ std::string head(const std::string& page) {
   return cat(".TH ", roff(upper(page)), " 1 \"\" \"fp8kv ", FP8KV_VERSION, "\" \"fp8kv\"\n");
 }
 
-// A row of a list: what it is about, then what is said of it.
+// One entry of a list: a term, and the text about it.
 std::string item(const std::string& left, const std::string& text) {
   return cat(".TP\n", left, "\n", roff(text), "\n");
 }
@@ -60,8 +60,8 @@ std::string items(const std::string& title, const std::vector<ArgumentRow>& rows
   return text;
 }
 
-// The lines of a footer from `at` on that stand further in; lines to copy as they are, and rows of
-// a table, whose text begins after two blanks and may go on below.
+// Formats the indented lines of a footer, from `at` on. A line is either an example to copy or a
+// row of a table. In a row the text follows two blanks, and may continue on lines below.
 std::string indented_part(const std::vector<std::string>& lines, size_t& at) {
   std::string text;
   bool copied = false;
@@ -83,14 +83,16 @@ std::string indented_part(const std::vector<std::string>& lines, size_t& at) {
   return text + (copied ? ".fi\n" : "");
 }
 
-// "Forms that are read (what follows ...)": what is in brackets becomes a sentence.
+// The head of a section from "Forms that are read (what follows ...)". The text in brackets becomes
+// a sentence below it.
 std::string section_head(const std::string& title) {
   const size_t bracket = title.find(" (");
   const std::string head = cat(".SH ", roff(upper(title.substr(0, bracket))), "\n");
   return bracket == title.npos ? head : cat(head, roff(title.substr(bracket + 1)), "\n");
 }
 
-// What stands below the tables of a help: "Title:" and lines further in, or sentences.
+// Formats the footer of a help text. "Title:" with indented lines becomes a section, other
+// sentences become NOTES.
 std::string footer(const std::string& help) {
   std::istringstream in(help);
   std::vector<std::string> lines;

@@ -9,7 +9,7 @@
 namespace fp8kv {
 namespace {
 
-// Those that the build names, and those that come with the compiler.
+// The libraries that the build names, and the compiler's own libraries.
 std::string libraries() {
   std::string text = FP8KV_LIBRARIES;
 #ifdef _GLIBCXX_RELEASE
@@ -26,7 +26,7 @@ std::string build_type() {
   return cat(FP8KV_BUILD_TYPE, sanitizers.empty() ? "" : " with sanitizers: ", sanitizers);
 }
 
-// Those of the architecture that the program was built for.
+// The instruction sets that this build has kernels for.
 std::vector<std::string> instruction_sets() {
   std::vector<std::string> names;
   for (const CpuIsaRow& row : cpu_isas()) {

@@ -1,5 +1,5 @@
-// What `fp8kv --version` prints: the version, how it was built, for which instruction sets and with
-// which libraries. What the machine has is in `fp8kv doctor`.
+// The text of `fp8kv --version`: version, build type, instruction sets and libraries of the
+// program. `fp8kv doctor` shows the hardware and libraries of the machine.
 #pragma once
 
 #include <string>

@@ -4,7 +4,7 @@
 namespace fp8kv {
 namespace {
 
-// Inside of single quotes, where _arguments and _describe read brackets and colons.
+// Escapes text inside single quotes, where _arguments and _describe interpret brackets and colons.
 std::string zsh_text(const std::string& text) {
   std::string out;
   for (const char c : text) {
@@ -18,7 +18,7 @@ std::string zsh_text(const std::string& text) {
   return out;
 }
 
-// ":FILE:_files", what may follow.
+// The value of a flag for _arguments: ":FILE:_files".
 std::string zsh_value(const ArgumentRow& row) {
   const std::string name = cat(":", zsh_text(row.metavar), ":");
   switch (row.kind) {

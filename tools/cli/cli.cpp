@@ -356,7 +356,7 @@ void add_command(Commands& commands, CLI::App& app, CLI::App* (*add_flags)(CLI::
 std::optional<ParsedCommand> parse_command_line(int argc, char** argv) {
   CLI::App app{"FP8 KV-cache scales for LLM checkpoints: make them, move them, run with them.",
                "fp8kv"};
-  // read_arguments makes the command of it.
+  // read_arguments turns this flag into the command `version`.
   app.add_flag_callback(
       "-V,--version", [] {}, "Print the version, how it was built, and with which libraries");
   app.require_subcommand(1);

@@ -1,4 +1,4 @@
-// The command line: every flag of every command. Nothing else knows how they are spelled.
+// The command line: every flag of every command. Only this folder knows how flags are spelled.
 #pragma once
 
 #include <optional>
@@ -13,7 +13,8 @@ struct ParsedCommand {
   Options options;
 };
 
-// nullopt when help or the version was asked for, and printed. Throws a usage Error otherwise.
+// Returns nullopt if help or the version was asked for, and has been printed. Throws a usage Error
+// for a command line that it cannot read.
 std::optional<ParsedCommand> parse_command_line(int argc, char** argv);
 
 }  // namespace fp8kv

@@ -30,7 +30,7 @@ std::vector<std::string> visible_commands(const CLI::App& app) {
   return names;
 }
 
-// Without their parameters: what can be typed as it is.
+// Names of policies that can be typed as they are, with a sample parameter where one is required.
 std::vector<std::string> policy_words() {
   std::vector<std::string> words;
   for (const PolicyKind& kind : policy_kinds()) {
@@ -76,7 +76,7 @@ void add_about(CLI::App& app) {
   set_examples(version, {"fp8kv version --json"});
   version.add_flag_callback(
       kJson, [] {}, "Print the result as JSON");
-  // read_arguments makes --help of it: it is here for the tables.
+  // Never runs: read_arguments turns it into --help. Completions and manual pages need its row.
   add_hidden(app, "help", "Print the help of a command")
       .add_option(kWord, "The command")
       ->type_name("COMMAND");

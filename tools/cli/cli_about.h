@@ -1,5 +1,4 @@
-// Commands that print about the program itself: its version, completions of shells,
-// manual pages.
+// Commands that print about the program itself: version, shell completions and manual pages.
 #pragma once
 
 #include <optional>
@@ -11,11 +10,11 @@ class App;
 
 namespace fp8kv {
 
-// Adds them, hidden from the list of commands. After all others.
+// Adds these commands, hidden from the list of commands. Call it after all others are added.
 void add_about(CLI::App& app);
 
-// What the chosen one prints; nullopt where another command was chosen. REQUIRES that `app` has
-// parsed a command line.
+// The text that the chosen command prints, or nullopt for any other command. REQUIRES that `app`
+// has parsed a command line.
 std::optional<std::string> text_about(const CLI::App& app);
 
 }  // namespace fp8kv

@@ -18,7 +18,7 @@ const CLI::App* find_command(const CLI::App& app, const std::vector<std::string>
   return nullptr;
 }
 
-// `fp8kv help run` as `fp8kv run --help`, `fp8kv --version` as `fp8kv version`.
+// Rewrites `fp8kv help run` to `fp8kv run --help`, and `fp8kv --version` to `fp8kv version`.
 void turn_words_into_flags(const CLI::App& app, std::vector<std::string>& arguments) {
   if (arguments.empty()) return;
   if (arguments[0] == "--version" || arguments[0] == "-V") arguments[0] = "version";
@@ -32,7 +32,8 @@ bool takes_value(const CLI::Option& option) {
   return option.get_items_expected_max() > 0;
 }
 
-// Whether the argument after this one is its value. Throws for a flag that is not known.
+// Replaces other spellings of the flag. Returns whether the next argument is its value. Throws for
+// an unknown flag.
 bool check_long_flag(const CLI::App& app, const CLI::App& command, std::string& argument) {
   const size_t equals = std::min(argument.find('='), argument.size());
   std::string name = argument.substr(0, equals);
@@ -51,7 +52,7 @@ bool check_long_flag(const CLI::App& app, const CLI::App& command, std::string& 
   return equals == argument.size() && takes_value(*option);
 }
 
-// The same for "-n", "-n5" and "-qv", but not for "-ngl", which could be read as "-n gl".
+// Does the same for "-n", "-n5" and "-qv". Refuses "-ngl", which CLI11 could read as "-n gl".
 bool check_short_flags(const CLI::App& app, const CLI::App& command, std::string& argument) {
   if (const std::string ours = same_flag_here(argument, flag_names(command)); !ours.empty()) {
     argument = ours;

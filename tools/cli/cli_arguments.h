@@ -1,5 +1,4 @@
-// The command line as the library is to read it: what it would take for something else is put right
-// here, or refused.
+// Prepares the command line for CLI11: rewrites or refuses arguments that CLI11 would misread.
 #pragma once
 
 #include <string>
@@ -11,10 +10,11 @@ class App;
 
 namespace fp8kv {
 
-// The arguments after the program's name. `help`, `help COMMAND` and `version` become the flags of
-// those names, underscores in the name of a flag dashes, and another tool's name of a flag ours
-// where the two mean the same. Throws a usage Error for a flag that the command has not, whose
-// value the library would read as an argument and blame instead.
+// The arguments after the program's name, rewritten: `help` and `help COMMAND` become --help,
+// --version becomes the command `version`. Underscores in a flag's name become dashes. Another
+// tool's flag becomes ours if both mean the same.
+// Throws a usage Error for a flag that the command does not have. CLI11 would take the flag's value
+// for an argument, and complain about that.
 std::vector<std::string> read_arguments(const CLI::App& app, int argc, char** argv);
 
 }  // namespace fp8kv

@@ -14,7 +14,7 @@ constexpr char kMark = '\x1f';
 std::vector<std::string> marked(std::vector<std::string> arguments) {
   std::reverse(arguments.begin(), arguments.end());
   for (std::string& argument : arguments) {
-    // What ends in the mark by itself gets one more.
+    // An argument that already ends in the mark gets one more.
     if (argument.ends_with(']') || argument.ends_with(kMark)) argument += kMark;
   }
   return arguments;

@@ -1,7 +1,7 @@
-// Keeps CLI11 from splitting values in brackets. It takes "[INST] a, b [/INST]" for a list and
-// splits it at the comma; when it does so, and how to turn that off, differs between its versions.
-// So an argument that ends in a bracket gets a mark at its end before CLI11 sees it, and every
-// option takes the mark off again.
+// Keeps CLI11 from splitting values in brackets. CLI11 takes "[INST] a, b [/INST]" for a list and
+// splits it at the comma. Its versions differ in when they do so, and in how to turn that off. So
+// an argument that ends in a bracket gets a mark at its end before CLI11 sees it. Every option
+// removes the mark again.
 #pragma once
 
 #include <string>
@@ -13,13 +13,13 @@ class App;
 
 namespace fp8kv {
 
-// These arguments marked, in the order that CLI::App::parse wants: the last first.
+// The arguments with marks, in reverse order, as CLI::App::parse wants them.
 std::vector<std::string> marked(std::vector<std::string> arguments);
 
-// One of these arguments as the user gave it.
+// The argument without its mark, as the user gave it.
 std::string unmarked(std::string argument);
 
-// Makes every option of the commands of `app` take off the mark before it checks its value.
+// Makes every option of `app`'s commands remove the mark before it checks its value.
 void take_off_marks(CLI::App& app);
 
 }  // namespace fp8kv

@@ -11,7 +11,7 @@
 namespace fp8kv {
 namespace {
 
-// How scales follow from what was seen: --policy, and the older spellings of two of them.
+// The flags that choose a policy: --policy, and older spellings of two policies.
 struct PolicyFlags {
   CLI::Option* policy;
   CLI::Option* granularity;
@@ -63,7 +63,7 @@ Policy chosen_policy(const PolicyFlags& flags) {
   return *policy;
 }
 
-// Windows that settle amax are the first ones of one run.
+// Refuses --samples auto with --shard or --shuffle: it takes the first windows of a single run.
 void check_auto(const CalibrateOptions& options) {
   if (!options.windows.until_settled) return;
   const char* other = options.shard.of > 1 ? "--shard" : options.choice.shuffle ? "--shuffle" : "";
@@ -72,7 +72,7 @@ void check_auto(const CalibrateOptions& options) {
               "pass a number of windows, such as --samples 512", ErrorKind::usage);
 }
 
-// For runs that one machine cannot do at once.
+// Flags for runs that are too large for one go on one machine.
 void add_large_runs(CLI::App& command, CalibrateOptions& options) {
   command
       .add_option_function<std::string>(

@@ -14,7 +14,7 @@
 namespace fp8kv {
 namespace {
 
-// Nobody has so little memory: what is less is meant in another unit.
+// The smallest size without a unit: a smaller number was meant in another unit.
 constexpr uint64_t kLeastWithoutUnit = uint64_t{1} << 20;
 
 template <typename T>
@@ -31,12 +31,12 @@ std::string lower(std::string text) {
   return text;
 }
 
-// Without a description of its own, so that help shows the option's type name only.
+// A validator without a description, so that help shows only the option's type name.
 CLI::Validator check_with(std::function<std::string(std::string&)> check) {
   return CLI::Validator(std::move(check), "");
 }
 
-// What a function takes that throws for anything else.
+// Accepts the values that `read` does not throw for.
 template <typename T>
 CLI::Validator check_by(T (*read)(const std::string&)) {
   return check_with([read](std::string& given) -> std::string {

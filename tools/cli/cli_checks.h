@@ -1,4 +1,4 @@
-// What a flag accepts. A value that is not accepted is named in the error with what was expected.
+// Validators of flag values. An error names the refused value and the values that are allowed.
 #pragma once
 
 #include <cstdint>
@@ -11,9 +11,8 @@ class Validator;
 
 namespace fp8kv {
 
-// What these take may be put into the form that is expected, for which an option needs them by
-// transform(): one of a few words, in either case, becomes the word as it is listed, and a number
-// loses its leading zeros.
+// Validators may rewrite a value, so options attach them with transform(). A word in either case
+// becomes the listed word; a number loses its leading zeros.
 CLI::Validator one_of(std::vector<std::string> allowed);
 
 // A whole number in decimal digits, from `least` to `most`.
@@ -28,11 +27,11 @@ CLI::Validator number_between(double least, double most);
 // A number above `least` and at most `most`.
 CLI::Validator number_above(double least, double most);
 
-// Any path but the empty one, which is what an unset shell variable leaves.
+// Any path but the empty one, which an unset shell variable leaves.
 CLI::Validator a_path();
 
-// Text for the model, or "-": standard input. Not the name of a file that is there, which was meant
-// to be read.
+// Text for the model, or "-" for standard input. Refuses the name of an existing file, which the
+// user meant as a file of prompts.
 CLI::Validator a_prompt();
 
 // I/N: one shard of a calibration.
@@ -41,7 +40,7 @@ CLI::Validator a_shard();
 // A size of memory: see byte_size.h. A bare number of less than a MiB is refused.
 CLI::Validator a_byte_size();
 
-// What parse_policy understands.
+// A policy that parse_policy understands.
 CLI::Validator a_policy();
 
 // A name that kv_dtype_from_name understands.

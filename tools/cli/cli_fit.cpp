@@ -14,7 +14,7 @@
 namespace fp8kv {
 namespace {
 
-// --max-kld, or a size in one of two forms.
+// The flags of the budget: --max-kld, or a size in one of two forms.
 void add_budget(CLI::App& command, FitCommandOptions& options) {
   command
       .add_option_function<double>(

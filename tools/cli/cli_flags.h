@@ -1,4 +1,4 @@
-// Flags that several commands have, and kinds of flags.
+// Flags that several commands share, and helpers for kinds of flags.
 #pragma once
 
 #include <cstdint>
@@ -21,13 +21,13 @@ namespace fp8kv {
 // `results()`.
 CLI::Option* add_values(CLI::App& command, const std::string& names, const std::string& text);
 
-// Takes a list: values apart by commas, or the option again. What is given replaces `into`; each
-// value is as `read` makes it, which throws for what it does not know.
+// Adds a list option: values separated by commas, or the option given again. The values replace
+// `into`. `read` converts each value, and throws for an unknown one.
 template <typename T>
 CLI::Option* add_list(CLI::App& command, const std::string& names, std::vector<T>& into,
                       T (*read)(const std::string&), const std::string& text);
 
-// --kv-cache-dtype-skip-layers, as vLLM has it: numbers of layers and "sliding_window".
+// --kv-cache-dtype-skip-layers, with vLLM's values: layer numbers and "sliding_window".
 void add_skip_layers(CLI::App& command, std::vector<std::string>& into, const std::string& text);
 
 // An option that takes one of a few words.
@@ -39,7 +39,7 @@ void add_common(CLI::App& command, CommonOptions& options);
 // --no-cache, for commands that read models at addresses.
 void add_no_cache(CLI::App& command, bool& no_cache);
 
-// --policy; `text` says what it is for, and the list of all that there are follows. Read it with
+// --policy. Its help is `text`, then the list of all policies. Read the value with
 // `given_policy()`.
 CLI::Option* add_policy(CLI::App& command, const std::string& text);
 std::optional<Policy> given_policy(const CLI::Option& option);
@@ -49,7 +49,7 @@ std::string policy_list();
 
 // --data, required; read it with `results()`.
 CLI::Option* add_data(CLI::App& command);
-// What it takes, for help texts.
+// The kinds of data that --data takes, for help texts.
 std::string data_text();
 
 // --shuffle.
@@ -60,16 +60,16 @@ void add_data_choice(CLI::App& command, DataChoice& choice);
 
 // --samples, and --seq-len from `least` on.
 void add_windows(CLI::App& command, WindowRequest& request, int64_t least);
-// The same, where --samples may be "auto" too.
+// --samples and --seq-len, where --samples may also be "auto".
 void add_windows_or_auto(CLI::App& command, WindowRequest& request);
 
 // --chat-template and --user-special-tokens.
 void add_chat(CLI::App& command, ChatRequest& request);
 
-// --report; `what` is on the page.
+// --report. `what` describes the page.
 void add_report(CLI::App& command, std::filesystem::path& report, const char* what);
 
-// --table, of commands that make scales.
+// --table, for commands that make scales.
 CLI::Option* add_layer_table(CLI::App& command, bool& table);
 
 // --require-evidence: see missing_evidence().

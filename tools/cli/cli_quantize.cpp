@@ -21,7 +21,7 @@ std::string scheme_list() {
   return rows;
 }
 
-// KV scales in the same folder: those of a file, or of a calibration.
+// Flags for KV scales in the same folder: from a file, or from a calibration.
 struct ScaleFlags {
   CLI::Option* data;
   CLI::Option* policy;
@@ -55,7 +55,7 @@ ScaleFlags add_scales(CLI::App& command, QuantizeOptions& options) {
           "Device memory that the calibration may use at most")
       ->check(a_byte_size())
       ->type_name("SIZE");
-  // What says how to calibrate means nothing where nothing is calibrated.
+  // Flags of the calibration need --data, because without it nothing is calibrated.
   const std::vector<CLI::Option*> all = command.get_options();
   for (size_t i = before; i < all.size(); ++i) all[i]->needs(flags.data);
   return flags;

@@ -18,8 +18,8 @@ std::vector<std::string> command_names(const CLI::App& app, bool with_hidden = f
   return names;
 }
 
-// " (did you mean '--max-new-tokens'?)", by where it went, by what other tools call it, else by its
-// letters.
+// " (did you mean '--max-new-tokens'?)". Looks for a flag that moved to another command, then for
+// another tool's name, then for similar letters.
 std::string meant_flag(const CLI::App& command, const std::string& given) {
   const std::vector<std::string> known = flag_names(command);
   const std::string command_now = moved_to(command.get_name(), given);
@@ -48,7 +48,7 @@ std::string unknown_argument(const CLI::App& app, const CLI::App* command,
              "; commands are: ", join(command_names(app)));
 }
 
-// Everything that is missing, in one go.
+// All missing arguments in one message.
 std::string missing_arguments(const CLI::App& command) {
   std::vector<std::string> missing;
   for (const CLI::Option* option : command.get_options()) {
@@ -71,7 +71,7 @@ std::string excluded_pair(const CLI::App& command) {
   return "";
 }
 
-// The option that the library's message is about.
+// The option that CLI11's message is about.
 const CLI::Option* subject(const CLI::App& command, const std::string& said) {
   for (const CLI::Option* option : command.get_options()) {
     if (static_cast<int>(option->count()) > std::max(1, option->get_items_expected_max()) ||
@@ -82,7 +82,7 @@ const CLI::Option* subject(const CLI::App& command, const std::string& said) {
   return nullptr;
 }
 
-// For the wrong number of values: none, or more than one.
+// The message for a wrong number of values: none, or more than one.
 std::string wrong_count(const CLI::App& command, const std::string& said) {
   const CLI::Option* option = subject(command, said);
   if (option == nullptr) return "";
@@ -90,15 +90,15 @@ std::string wrong_count(const CLI::App& command, const std::string& said) {
   return cat(option->get_name(), " needs a value: ", spelling(*option));
 }
 
-// What our own check said, after the name of the flag; the library's name of a positional argument
-// is nothing that was typed.
+// The message of our own validator after the flag's name. The name that CLI11 gives a positional
+// argument is left out: nobody typed it.
 std::string refused_value(const CLI::App& command, const std::string& said) {
   const CLI::Option* option = subject(command, said);
   if (option == nullptr || option->nonpositional()) return said;
   return said.substr(option->get_name().size() + 2);
 }
 
-// A value that only the library has checked: that of a flag, as in --json=maybe.
+// The message for a value that only CLI11 checked: the value of a switch, like --json=maybe.
 std::string unreadable_value(const CLI::App& command, const std::string& said) {
   for (const CLI::Option* option : command.get_options()) {
     if (option->get_items_expected_max() != 0 || option->count() == 0) continue;
@@ -108,7 +108,7 @@ std::string unreadable_value(const CLI::App& command, const std::string& said) {
   return "";
 }
 
-// Where the state of the parser says more than the words of its error, the state is asked.
+// Makes the message from the parser's state where that says more than CLI11's text.
 std::string message_of(const CLI::App& app, const CLI::App* command, const CLI::ParseError& error) {
   const std::vector<std::string> unknown = app.remaining(true);
   const bool about_arguments = dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr ||

@@ -1,4 +1,4 @@
-// What is said about a command line that cannot be carried out as written.
+// Messages about a command line that cannot be carried out as written.
 #pragma once
 
 #include <string>
@@ -14,10 +14,11 @@ namespace fp8kv {
 // "--kv-cache-dtype", "--out": the long flags of `command`.
 std::vector<std::string> flag_names(const CLI::App& command);
 
-// Throws the usage Error: the flag, what was found, what is allowed, and the help to look at.
+// Throws the usage Error with the flag, the value found, the values allowed, and the help to read.
 [[noreturn]] void fail_usage(const CLI::App& app, const CLI::ParseError& error);
 
-// The same for a flag that `command` has not, with the one that may have been meant.
+// Throws the usage Error for a flag that `command` does not have, with the flag that was probably
+// meant.
 [[noreturn]] void fail_unknown_flag(const CLI::App& app, const CLI::App& command,
                                     const std::string& given);
 

@@ -8,12 +8,12 @@
 namespace fp8kv {
 namespace {
 
-// Those of llama.cpp, vLLM, SGLang, TensorRT-LLM, transformers, ModelOpt and llm-compressor. Where
-// one stands for several of ours, the command decides, or else the first.
+// Flags of llama.cpp, vLLM, SGLang, TensorRT-LLM, transformers, ModelOpt and llm-compressor. A name
+// may have several rows. The first row whose flag the command has decides.
 struct ForeignFlag {
   std::string_view name;
   std::string_view ours;
-  bool same = false;  // means what ours does: it is taken; else ours is only named
+  bool same = false;  // same meaning: the flag is accepted; else only our flag's name is suggested
 };
 
 constexpr ForeignFlag kForeignFlags[] = {

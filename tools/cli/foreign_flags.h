@@ -1,4 +1,4 @@
-// Flags as other tools and older versions call them, for people who come from there.
+// Names that other tools and older versions use for our flags.
 #pragma once
 
 #include <span>
@@ -9,29 +9,31 @@
 
 namespace fp8kv {
 
-// The first of our flags for the same that is in `known`; "" where the name is not known, or none
-// of ours is there. `name` has its dashes, and may have underscores instead of those inside.
+// The first flag in `known` that does what another tool's flag `name` does. Returns "" for an
+// unknown name, or if `known` has no such flag. `name` includes its dashes, and may have
+// underscores instead of the inner ones.
 std::string flag_of_others(std::string_view name, std::span<const std::string> known);
 
-// The same, for a name that is only near one of theirs; of one letter, every letter is near.
+// Does the same for a misspelt name. Names of one letter are not compared: any letter would be
+// near.
 std::string flag_near_others(std::string_view name, std::span<const std::string> known);
 
-// The same as flag_of_others, for a name that means exactly what ours does, and is taken in its
-// place.
+// Does the same for a name with exactly our flag's meaning, which is accepted in its place.
 std::string same_flag_here(std::string_view name, std::span<const std::string> known);
 
-// All of those: theirs and ours.
+// All accepted pairs: the other tool's flag and ours.
 std::vector<std::pair<std::string, std::string>> same_flags();
 
-// "-ngl" and the like: one dash and several letters, which could be taken for a short flag of ours
-// with its value.
+// Whether `name` is one dash and several letters, like "-ngl". CLI11 could take it for one of our
+// short flags with its value.
 bool is_flag_of_others(std::string_view name);
 
-// The command that does what a flag of `command` did in older versions: "verify"; "" for no such
-// flag.
+// The command that took over a flag of `command` from older versions, such as "verify". "" if the
+// flag did not move.
 std::string moved_to(std::string_view command, std::string_view flag);
 
-// "--model", "-m": what others have for the model, which is an argument here.
+// Whether other tools name the model with this flag, like "--model" or "-m". Here the model is an
+// argument.
 bool names_model(std::string_view name);
 
 }  // namespace fp8kv

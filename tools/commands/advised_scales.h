@@ -1,4 +1,4 @@
-// The scales of the cache that an evaluation advises, as a scale file.
+// The scale file of the cache that an evaluation advises.
 #pragma once
 
 #include <vector>
@@ -9,9 +9,10 @@
 
 namespace fp8kv {
 
-// The file that `calibrate` makes of the same windows and policy, byte for byte, but for draft
-// layers, which an evaluation does not measure. Throws where the advised cache has no scales to
-// write. REQUIRES EvalReport::calibration, of `windows`, and `parts` as collect() gives them.
+// The scale file that `calibrate` makes of the same windows and policy, byte for byte. Draft layers
+// are missing, because an evaluation does not measure them.
+// Throws if the advised cache has no scales to write. REQUIRES EvalReport::calibration, of
+// `windows`, and `parts` from collect().
 KvScales advised_scales(const Checkpoint& checkpoint, const EvalReport& report,
                         const Windows& windows, const AmaxParts& parts);
 

@@ -23,7 +23,7 @@
 namespace fp8kv {
 namespace {
 
-// A window as the server is asked about it.
+// One window in the form that the server is asked about.
 struct QuestionText {
   std::vector<int32_t> ids;
   std::string text;  // for servers that take no ids
@@ -50,7 +50,8 @@ std::optional<KvScales> expected_scales(const AttestCommandOptions& options,
   return load_scales_for(options.scales, options.accept_foreign, checkpoint, config, log);
 }
 
-// The text of each window, and what the server makes of it, for servers that take no ids.
+// The questions for all windows. For servers that take no ids each window becomes text, with the
+// ids that tokenizing this text gives.
 std::vector<QuestionText> questions(const Windows& windows, bool as_text,
                                     const Checkpoint& checkpoint) {
   std::optional<Tokenizer> tokenizer;
@@ -98,7 +99,8 @@ AskedWindow ask_server(AttestServer& server, const QuestionText& text, int64_t d
   return asked;
 }
 
-// Exit code 1 for another cache than the one that was expected, 4 where several are left.
+// Throws with exit code 1 if the server uses another cache than expected, and with 4 if several
+// caches still fit.
 void throw_unless_expected(const AttestReport& report, const AttestedServer& server,
                            bool with_scales) {
   const Outcome expected = with_scales ? Outcome::these_scales : Outcome::unit_scales;

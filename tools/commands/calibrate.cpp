@@ -58,7 +58,7 @@ std::string summary_json(const CalibrateOptions& options, const KvScales& scales
   return json.end_object().text();
 }
 
-// Of a run that is to go on from where an earlier one has got; nothing without --resume.
+// The state that --resume continues from, or nothing without --resume.
 std::optional<CalibrationState> state_for(const CalibrateOptions& options,
                                           const Checkpoint& checkpoint, const ModelConfig& config,
                                           const Windows& windows, const Backend& backend) {
@@ -102,7 +102,7 @@ void check_outputs(const CalibrateOptions& options, Log& log) {
   if (options.out != "-") report_leftovers({state}, log);
 }
 
-// Bytes a token with these scales, and in the model's own dtype.
+// Bytes of one token with these scales, and in the model's own dtype.
 BytesOfToken memory_of(const ModelConfig& config, const ModelCache& cache) {
   const ModelCache own(config.dtype);
   return {.own_dtype = std::string(torch_name(config.dtype)),

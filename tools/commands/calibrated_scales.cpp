@@ -14,7 +14,8 @@
 namespace fp8kv {
 namespace {
 
-// With `state`, says what a run that ends early has left.
+// Collects magnitudes from the windows. If the run ends early, reports how many layers `state` has
+// kept.
 Rounds collect_windows(const Checkpoint& checkpoint, const ModelConfig& config, Backend& backend,
                        const Windows& windows, Log& log, const RoundOptions& options) {
   const CalibrationState* state = options.collect.state;
@@ -49,7 +50,7 @@ void say_settled(const Rounds& rounds, Log& log) {
   log.warn(cat(unsettled, ", which is all of the text; add data"));
 }
 
-// The draft layers to measure. Says on `log` which cannot be.
+// The draft layers to measure. Warns on `log` of those that cannot be measured.
 std::vector<DraftModel> drafts_of(const Checkpoint& checkpoint, const ModelConfig& config,
                                   const CalibrationRun& run, Log& log) {
   DraftModels drafts = read_draft_models(checkpoint, config);
@@ -87,7 +88,7 @@ Calibrated calibrated_scales(const Checkpoint& checkpoint, const ModelConfig& co
   const char* less = backend.memory() ? "use a smaller --max-memory or --seq-len, or free memory"
                                       : "use fewer --samples or a smaller --seq-len";
   const size_t least = run.until_settled ? 2 * kFirstRound : run.windows.ids.size();
-  if (!run.inputs) {  // which would take what is measured for a product of the model
+  if (!run.inputs) {  // timing would count as a product of the model in `inputs`
     if (const auto work = work_note(config, backend, run.windows, least)) log.note(*work);
   }
   const bool each_head = run.policy.kind->sharing == ScaleSharing::head;

@@ -1,4 +1,4 @@
-// The calibration itself, for commands that make scales.
+// The calibration, shared by every command that makes scales.
 #pragma once
 
 #include <cstddef>
@@ -22,12 +22,12 @@ namespace fp8kv {
 struct CalibrationRun {
   const Windows& windows;
   ShardNote shards;
-  bool until_settled = false;  // as many of the windows as that takes, or all
+  bool until_settled = false;  // stop when amax has settled, or at the end of the text
   Policy policy;
-  KvFormat format = KvFormat::e4m3fn;  // what the scales are made for
+  KvFormat format = KvFormat::e4m3fn;  // the format of the scales
   std::vector<int64_t> skipped = {};   // KvScales::skipped
   std::optional<uint64_t> max_memory;
-  CalibrationState* state = nullptr;  // this and the next: see CollectOptions
+  CalibrationState* state = nullptr;  // see CollectOptions, also for `inputs`
   InputRanges* inputs = nullptr;
 };
 
@@ -36,16 +36,16 @@ struct Calibrated {
   std::vector<LayerMagnitudes> magnitudes;
 };
 
-// Windows of the first round of a calibration that goes on until amax has settled. With 8 one of
-// thirteen pairs of model and text settled at 16, where amax was 70 % of that of all text:
+// Windows of the first round of a calibration that runs until amax settles. With 8, one of thirteen
+// pairs of model and text settled at 16 windows, with amax at 70 % of that of all text. See
 // docs/accuracy.md.
 inline constexpr size_t kFirstRound = 16;
-// Windows that it takes at most.
+// The most windows that such a calibration takes.
 inline constexpr uint64_t kMostWindows = 512;
 
-// Scales with all that is to be known of how they were made. Says on `log` which experts no token
-// came to, and which layers saw nothing but zeros; with a state, what a run that ends early has
-// left; whether amax settled, where that was asked for.
+// Makes scales, and records in them how they were made. Reports on `log` experts that no token
+// reached, and layers that saw only zeros. With a state it reports what a run that ends early
+// leaves. With `until_settled` it also reports whether amax settled.
 Calibrated calibrated_scales(const Checkpoint& checkpoint, const ModelConfig& config,
                              Backend& backend, const CalibrationRun& run, Log& log);
 

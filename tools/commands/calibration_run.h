@@ -1,4 +1,4 @@
-// The record of a calibration in its scales, for every command that makes some.
+// Records a calibration in its scales, for every command that makes some.
 #pragma once
 
 #include "checkpoint/checkpoint.h"
@@ -13,11 +13,11 @@ ModelIdentity whole_identity(const Checkpoint& checkpoint, const ModelConfig& co
 
 struct CountedWindows {
   const Windows& windows;
-  AmaxParts parts;  // as collect() gives them
+  AmaxParts parts;  // from collect()
   ShardNote shards;
 };
 
-// Says in `scales` that `calibrate` made them of these windows. REQUIRES the model's identity.
+// Records in `scales` that `calibrate` made them from these windows. REQUIRES the model's identity.
 void add_calibration(const ModelConfig& config, const ModelIdentity& identity,
                      CountedWindows counted, KvScales& scales);
 

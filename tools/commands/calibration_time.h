@@ -1,4 +1,4 @@
-// How long `fp8kv calibrate` takes on this machine, measured before anyone waits for it.
+// Estimates how long `fp8kv calibrate` takes on this machine.
 #pragma once
 
 #include "checkpoint/checkpoint.h"
@@ -6,9 +6,9 @@
 
 namespace fp8kv {
 
-// For the windows that `calibrate` runs unless told otherwise, by the speed of one product on the
-// backend that it would take and on one core. Takes about a second. Throws for models that are not
-// computed here.
+// The time for the default windows of `calibrate`, on its default backend and on one core. Measures
+// the speed of one product on each, which takes about a second. Throws for models that fp8kv cannot
+// compute.
 CalibrationTime calibration_time(const Checkpoint& checkpoint);
 
 }  // namespace fp8kv

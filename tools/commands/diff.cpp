@@ -25,7 +25,7 @@ std::vector<std::string> cells_of(const DiffRow& row, bool per_head) {
   return cells;
 }
 
-// The largest scale of each side; "none" where a side has none.
+// Adds the largest scale of each side, or "none" for a side without scales.
 void add_draft(Table& table, const DraftDiff& draft, bool per_head) {
   std::vector<std::string> cells = {plain(draft.layer)};
   if (per_head) cells.push_back("");
@@ -135,7 +135,8 @@ void begin_json(JsonWriter& json, const DiffOptions& options, bool same) {
   json.member("tolerance", options.tolerance).member("same", same);
 }
 
-// Of two that have not as many layers or heads, which differ without a row to show it.
+// The JSON for scales that cannot be compared row by row, because the numbers of layers or heads
+// differ.
 std::string apart_json(const DiffOptions& options, const Error& reason) {
   JsonWriter json;
   begin_json(json, options, false);
@@ -198,7 +199,8 @@ std::string diff_json(const DiffOptions& options, const ScaleDiff& diff, const F
   return json.end_array().end_object().text();
 }
 
-// A folder has the scales that its tensors are: none of Q follow from the maxima that it carries.
+// The scales as stored. A model folder stores no scales of Q, so its recorded maxima are dropped
+// here.
 KvScales as_stored(const std::filesystem::path& path, const FoundScales& found) {
   KvScales scales = found.scales;
   if (source_kind(path) == SourceKind::model_folder) scales.provenance.amax.clear();

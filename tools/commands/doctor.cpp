@@ -21,8 +21,8 @@ namespace {
 
 struct GpuState {
   std::string name;                             // "cuda"
-  std::optional<std::filesystem::path> module;  // where it was found
-  std::string device;                           // as the backend describes itself; "" when unusable
+  std::optional<std::filesystem::path> module;  // the file found
+  std::string device;  // the backend's description of itself; "" if unusable
   std::vector<std::pair<std::string, std::string>> details;
   std::optional<DeviceMemory> memory;
   std::string reason;  // why it is unusable
@@ -62,7 +62,8 @@ Findings examine() {
   return found;
 }
 
-// Names of the instruction sets that the program has kernels for, and this machine has or lacks.
+// The program's instruction sets that this machine supports if `here`, else those that it does not
+// support.
 std::string instruction_sets(bool here) {
   std::vector<std::string> names;
   for (const CpuIsaRow& row : cpu_isas()) {
@@ -71,7 +72,7 @@ std::string instruction_sets(bool here) {
   return join(names, ", ");
 }
 
-// What --device auto takes: the first of its GPUs that works.
+// The device that --device auto takes: the first of its GPUs that works, else the CPU.
 std::string automatic(const Findings& found) {
   for (const std::string& name : automatic_gpus()) {
     const auto gpu = std::find_if(found.gpus.begin(), found.gpus.end(),

@@ -31,9 +31,9 @@
 namespace fp8kv {
 namespace {
 
-// Windows to search on and to judge on, which come first, and those to prove and measure on.
+// Windows for the search, and held-out windows to prove and measure the result.
 struct EqualizeText {
-  WindowIds search;  // both parts
+  WindowIds search;  // the first part to search on, the rest to judge on
   size_t first_part = 0;
   WindowIds held_out;
 };
@@ -65,7 +65,7 @@ EqualizeText read_equalize_text(const EqualizeOptions& options, const ModelText&
       throw Error(cat(names_of(options.held_out), ": has no window of two tokens"),
                   "pass more text");
     }
-    // No more than the last quarter of --data would be.
+    // Keeps as many as the last quarter of --data would give.
     made.held_out.resize(std::min(made.held_out.size(), std::max<size_t>(1, (all + 2) / 3)));
   }
   made.first_part = std::max<size_t>(1, made.search.size() * 2 / 3);
@@ -82,7 +82,7 @@ void check_cache_fits(const ModelConfig& config, const EqualizedCache& cache) {
   }
 }
 
-// One pass of the model over text, with an equalised folder beside the original.
+// One run: searches exponents, writes the equalised folder, and compares it with the original.
 class Equalizer {
  public:
   Equalizer(const EqualizeOptions& options, const Checkpoint& checkpoint, const ModelConfig& config,
@@ -128,7 +128,7 @@ class Equalizer {
                        layers);
   }
 
-  // Throws unless both models give the same logits; then measures what their caches lose.
+  // Throws unless both models give the same logits. Then measures the losses of their caches.
   void prove(const std::filesystem::path& folder, Equalized& made) {
     const Checkpoint equalized = Checkpoint::open(folder);
     const ModelConfig config = read_model_config(equalized);

@@ -32,7 +32,7 @@
 namespace fp8kv {
 namespace {
 
-// Windows of one token predict nothing.
+// The windows that predict something: those of two tokens or more.
 WindowIds with_predictions(const EvalCommandOptions& options, const Windows& windows) {
   WindowIds usable = windows_that_predict(windows.ids);
   if (usable.empty()) {
@@ -41,14 +41,14 @@ WindowIds with_predictions(const EvalCommandOptions& options, const Windows& win
   return usable;
 }
 
-// The text that policies were calibrated on, and what was counted in it.
+// The text that policies were calibrated on, and the magnitudes counted in it.
 struct PolicyText {
   Windows windows;
   CollectedMagnitudes collected;
 };
 
-// Calibrates on the text for the scales of policies, as `calibrate` would: every window of it,
-// those that predict nothing too. Says in the report what was counted.
+// Collects magnitudes for the policies like `calibrate`: from every window, including windows that
+// predict nothing. Records in the report what was counted.
 PolicyText calibrate(const EvalCommandOptions& options, const Checkpoint& checkpoint,
                      Backend& backend, Windows windows, EvalReport& report, Log& log) {
   std::vector<std::vector<int32_t>> ids = windows.ids;
@@ -60,7 +60,7 @@ PolicyText calibrate(const EvalCommandOptions& options, const Checkpoint& checkp
   about.data = found.windows.files;
   about.windows = ids.size();
   about.tokens = tokens_in(ids);
-  // A quarter of a few windows may be no more than an eighth.
+  // With few windows the parts of a quarter and an eighth may be the same.
   for (uint64_t before = 0; const AmaxAfter& part : found.collected.parts) {
     if (part.tokens > before && !about.same_data) about.convergence.push_back(part);
     before = part.tokens;
@@ -73,7 +73,7 @@ PolicyText calibrate(const EvalCommandOptions& options, const Checkpoint& checkp
   return found;
 }
 
-// The text for the policies: --calibrate-on, or what is evaluated, which is said.
+// The text to calibrate policies on: --calibrate-on, or else the evaluated text, with a note.
 Windows policy_windows(const EvalCommandOptions& options, const ModelText& text,
                        const Windows& evaluated, Log& log) {
   if (!options.calibrate_on.empty()) return text.read(options.calibrate_on, log);
@@ -92,7 +92,7 @@ Against open_against(const EvalCommandOptions& options, Log& log) {
   return {std::move(checkpoint), std::move(config)};
 }
 
-// Paths as words of a shell.
+// The paths as words of a shell command.
 std::string words_of(const std::vector<std::filesystem::path>& paths) {
   std::vector<std::string> words;
   for (const std::filesystem::path& path : paths) words.push_back(shell_path(path.string()));
@@ -157,7 +157,8 @@ void throw_failures(const std::vector<GateResult>& results) {
   throw Error(text, "", ErrorKind::check);
 }
 
-// --write-scales. The error that says why nothing was written comes last: the figures explain it.
+// Carries out --write-scales. Returns its error, to be thrown after the figures that explain it are
+// printed.
 std::optional<Error> write_scales(const EvalCommandOptions& options, const Checkpoint& checkpoint,
                                   const PolicyText* calibrated, EvalReport& report, Log& log) {
   if (options.write_scales.empty()) return std::nullopt;

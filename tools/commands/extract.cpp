@@ -31,7 +31,7 @@ std::string summary_json(const ExtractOptions& options, const FoundScales& found
   return json.end_object().text();
 }
 
-// The text to write, with a note on what the form cannot say.
+// The text to write. Notes what the form cannot express.
 std::string text_of(const ExtractOptions& options, const KvScales& scales, Log& log) {
   if (options.form == ExtractForm::fp8kv) return scale_file_text(scales);
   bool fused = !scales.per_head();
@@ -46,7 +46,7 @@ std::string text_of(const ExtractOptions& options, const KvScales& scales, Log& 
   return vllm_json_text(scales, options.tp);
 }
 
-// The list is printed even where the scales cannot be used, which still is an error.
+// Prints the list even if the scales cannot be used, and then throws.
 void list_scales(const ExtractOptions& options) {
   Log log(options.verbosity);
   const FoundScales found = survey_scales(options.source);

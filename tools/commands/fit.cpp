@@ -32,13 +32,13 @@
 namespace fp8kv {
 namespace {
 
-// Windows that choices are made on, and those that confirm them.
+// Windows to choose on, and windows to confirm the choice on.
 struct FitWindows {
   Windows choosing;
   FitText text;
 };
 
-// Every fourth: what a layer costs shows on little text, and there are many layers.
+// Every fourth window. Little text shows what a layer costs, and there are many layers.
 WindowIds every_fourth(const WindowIds& windows) {
   WindowIds kept;
   for (size_t i = 0; i < windows.size(); i += 4) kept.push_back(windows[i]);
@@ -65,7 +65,8 @@ FitWindows read_fit_windows(const FitCommandOptions& options, const ModelText& t
               "pass more text, or a shorter --seq-len");
 }
 
-// Scales of a file for the formats that they are for. Others of those take none, or are left out.
+// Gives the scales of a file to the formats that they fit. Formats that need no scales stay.
+// Formats for other scales are left out with a note, or throw a usage Error if `asked`.
 void take_scales(const KvScales& given, const std::string& source, bool asked,
                  std::vector<FitFormat>& formats, Log& log) {
   std::vector<FitFormat> kept;
@@ -87,7 +88,8 @@ void take_scales(const KvScales& given, const std::string& source, bool asked,
               "leave it out, or name caches with --kv-cache-dtype", ErrorKind::usage);
 }
 
-// Leaves out formats that the policy makes no scales for, unless they were asked for.
+// Leaves out formats that the policy makes no scales for, unless the user named formats or a scale
+// file.
 void drop_without_policy(const FitCommandOptions& options, std::vector<FitFormat>& formats,
                          Log& log) {
   const auto unfit = [&](const FitFormat& format) {
@@ -103,7 +105,8 @@ void drop_without_policy(const FitCommandOptions& options, std::vector<FitFormat
   std::erase_if(formats, unfit);
 }
 
-// Scales that the policy makes, on the text that choices are made on: one run for all formats.
+// Gives the formats scales of the policy, calibrated on the text for choosing. One calibration
+// serves all formats.
 void calibrate_formats(const FitCommandOptions& options, const Checkpoint& checkpoint,
                        const ModelConfig& config, Backend& backend, const Windows& windows,
                        std::vector<FitFormat>& formats, Log& log) {
@@ -129,7 +132,7 @@ void calibrate_formats(const FitCommandOptions& options, const Checkpoint& check
   }
 }
 
-// The unit of the budget, and its bytes.
+// The unit of the budget, the bytes of a cache in that unit, and the limit.
 struct BudgetUnit {
   std::string name;
   std::function<uint64_t(const ModelCache&)> bytes;
@@ -171,10 +174,10 @@ BudgetUnit unit_of(const FitCommandOptions& options, const Checkpoint& checkpoin
 struct FitRuntime {
   std::string text;  // "vLLM 0.33"
   const RuntimeCaches* caches;
-  const Server* server;  // nullptr: nobody serves with it by one command
+  const Server* server;  // nullptr: no single command serves with this runtime
 };
 
-// The runtime's own name of a format.
+// The name that the runtime uses for a format.
 std::string dtype_flag(const FitRuntime& runtime, const FitFormat& format) {
   if (runtime.server == nullptr) return format.name;
   if (is_e4m3(format.type)) return runtime.server->e4m3;
@@ -210,7 +213,8 @@ void check_outputs(const FitCommandOptions& options, Log& log) {
   report_leftovers(outputs, log);
 }
 
-// The error that says why no file was written comes last: the table explains it.
+// Writes the scale file. Returns its error, to be thrown after the table that explains it is
+// printed.
 std::optional<Error> write_choice(const FitCommandOptions& options, const FitReport& report,
                                   Log& log) {
   if (options.out.empty() || !report.chosen) return std::nullopt;
@@ -229,7 +233,7 @@ std::optional<Error> write_choice(const FitCommandOptions& options, const FitRep
   return std::nullopt;
 }
 
-// The nearest that there is, for a budget that nothing meets.
+// Throws if no choice meets the budget, and names the nearest one.
 [[noreturn]] void fail_unmet(const FitReport& report, const BudgetUnit& unit,
                              const FitRuntime& runtime) {
   const auto nearest = std::min_element(

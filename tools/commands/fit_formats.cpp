@@ -11,7 +11,7 @@ namespace {
 
 constexpr const char* kUsual[] = {"fp8_e4m3", "int8_per_token_head", "nvfp4"};
 
-// Why the format cannot be chosen; "" if it can.
+// The reason why the format cannot be chosen, or "".
 std::string obstacle(const FitFormat& format, const RuntimeCaches& runtime,
                      const ModelConfig& config) {
   if (!takes_format(runtime, format.name)) {

@@ -1,4 +1,4 @@
-// The cache formats that `fit` chooses from: those that the runtime takes and the model can have.
+// The cache formats that `fit` chooses from: those that both runtime and model support.
 #pragma once
 
 #include <string>
@@ -11,10 +11,10 @@
 
 namespace fp8kv {
 
-// The formats in `asked`, canonical names; where it is empty, fp8_e4m3, int8_per_token_head and
-// nvfp4 as far as they are possible, the others being said on `log`. Without scales yet.
-// Throws a usage Error for a format that the runtime lacks or the model cannot have, and where
-// none is left.
+// The formats in `asked`, canonical names, without scales yet. If `asked` is empty: those of
+// fp8_e4m3, int8_per_token_head and nvfp4 that are possible. The others are noted on `log`.
+// Throws a usage Error for a format that the runtime or the model does not support, and if no
+// format is left.
 std::vector<FitFormat> fit_formats(const std::vector<std::string>& asked,
                                    const RuntimeCaches& runtime, const ModelConfig& config,
                                    Log& log);

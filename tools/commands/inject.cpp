@@ -99,7 +99,7 @@ void check_flags(const InjectCommandOptions& options) {
       cat("leave out ", of_folders), ErrorKind::usage);
 }
 
-// Two names of one file look like two files.
+// Reports hard links, because two names of one file look like two files.
 void say_linked(const InjectCommandOptions& options, const InjectReport& report, Log& log) {
   const auto linked = static_cast<uint64_t>(
       std::count_if(report.files.begin(), report.files.end(),
@@ -111,7 +111,7 @@ void say_linked(const InjectCommandOptions& options, const InjectReport& report,
                ": an edit in place changes both folders; --link copy makes copies"));
 }
 
-// "'s.json': too little text: ..."; "" where the scales can be judged.
+// "'s.json': too little text: ...", or "" if the evidence is enough.
 std::string missing_in(const InjectCommandOptions& options, const KvScales& scales) {
   const std::string missing = missing_evidence(scales.provenance);
   return missing.empty() ? "" : cat(quote(options.scales.string()), ": ", missing);
@@ -151,9 +151,9 @@ void run_command(const InjectCommandOptions& options) {
   for (const std::string& line : report.notes) log.note("note: " + line);
   say_linked(options, report, log);
   for (const std::string& line : report.warnings) log.warn(line);
-  // Scales of other tools say nothing of their text, which is no reason to warn.
+  // Scales of other tools have no record of their text. They get no warning.
   if (!missing.empty() && scales.provenance.windows > 0) log.warn(missing);
-  if (to_stdout && !options.dry_run) return;  // which holds the scales, and nothing else
+  if (to_stdout && !options.dry_run) return;  // standard output has only the scales
   log.note(cat(options.dry_run ? "would write " : "wrote ", human_bytes(report.written_bytes),
                options.dry_run ? " to make " : " and made ", quote(options.out.string())));
   options.json ? print(report_json(options, report)) : print_text(report_text(options, report));

@@ -31,7 +31,7 @@ void check_evidence(const InspectOptions& options, const KvScales& scales) {
               "a scale file of 'fp8kv calibrate' has them");
 }
 
-// What --certificate and --plot ask for, of any source of scales, and nothing else.
+// Prints the certificate, the plot, or both, from any source of scales.
 void inspect_certificate(const InspectOptions& options) {
   Log log(options.verbosity);
   const KvScales scales = load_scales(options.path, log);
@@ -48,7 +48,7 @@ void inspect_certificate(const InspectOptions& options) {
   print(json.end_object().text());
 }
 
-// For scales that are there, but cannot be used.
+// Throws the refusal of scales that exist but cannot be used.
 void throw_refusal(const InspectOptions& options, const FoundScales& found) {
   if (found.absent || !found.refusal) return;
   Log log(options.verbosity);
@@ -113,7 +113,7 @@ void inspect(const InspectOptions& options) {
   throw Error(cat(quote(options.path.string()), ": no such file or folder"), "check the path");
 }
 
-// The page is made before anything is printed, and written after it.
+// Makes the page before anything is printed. It is written after printing.
 std::string page_of(const InspectOptions& options) {
   const std::vector<OutputFile> outputs = {{"--report", options.report}};
   check_inputs_kept({{"PATH", options.path}}, outputs);

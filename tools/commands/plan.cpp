@@ -42,14 +42,14 @@ int64_t context_of(const PlanOptions& options, const ModelDescription& model) {
 }
 
 bool is_lfs_pointer_file(const std::filesystem::directory_entry& entry) {
-  constexpr uintmax_t kLongest = 1024;  // as git-LFS has it
+  constexpr uintmax_t kLongest = 1024;  // the limit of git-LFS
   return entry.is_regular_file() && entry.file_size() <= kLongest &&
          is_lfs_pointer(read_text(entry.path()));
 }
 
-// A folder with a config.json and nothing that could be weights, or git-LFS's pointers to them, as
-// someone has it who asks before fetching 140 GB: the first of the pointers, or "". Anything
-// between that and a model is an error of Checkpoint::open.
+// Finds a folder that was cloned before its weights: a config.json, and no weights or git-LFS
+// pointers only. Returns the first pointer, or "" if there are no weights. Returns nullopt for any
+// other folder, which Checkpoint::open reads or refuses.
 std::optional<std::string> pointer_of_bare(const std::filesystem::path& folder) {
   if (!std::filesystem::exists(folder / "config.json")) return std::nullopt;
   std::string first;
@@ -117,7 +117,7 @@ PlanSubject subject_of(const PlanOptions& options) {
 }
 
 // The layers that stay in the model's dtype: those of --kv-cache-dtype-skip-layers, and those that
-// vLLM adds by itself.
+// vLLM adds.
 std::vector<int64_t> layers_left(const std::string& dtype, const PlanOptions& options,
                                  const ModelDescription& model, Log& log) {
   const std::vector<int64_t> by_vllm = layers_left_by_vllm(dtype, model);
@@ -132,7 +132,7 @@ std::vector<int64_t> layers_left(const std::string& dtype, const PlanOptions& op
   return left;
 }
 
-// Throws a usage Error where a layer that is not left does not fit.
+// Throws a usage Error if the format cannot hold a layer that is not in `left`.
 void check_packed(const PackedFormat& format, const ModelDescription& model,
                   const std::vector<int64_t>& left) {
   for (int64_t i = 0; i < model.n_layers(); ++i) {

@@ -37,7 +37,8 @@ struct Serve {
   std::string command;
 };
 
-// FP8 weights need no flag: what asks for an FP8 cache is there for the scales.
+// Commands that serve the folder. FP8 weights need no flag; flags for an FP8 cache are there for
+// the KV scales.
 std::vector<Serve> serving(const QuantizeOptions& options, const QuantiseReport& report) {
   const std::string out = options.out.string();
   std::vector<Serve> commands;
@@ -115,7 +116,7 @@ void check_outputs(const QuantizeOptions& options, Log& log) {
   if (!options.dry_run) report_leftovers({out, finished}, log);
 }
 
-// Of a scale file or folder, checked against the model.
+// The scales of a file or folder, checked against the model.
 KvScales given_scales(const QuantizeOptions& options, const Checkpoint& checkpoint, Log& log) {
   KvScales scales = load_scales(options.scales, log);
   const ScalesFit fit =
@@ -132,7 +133,8 @@ struct OfData {
   std::map<std::string, float> inputs;  // see quantise_folder
 };
 
-// Whole layers are computed where inputs are wanted too: all that they go through.
+// Calibrates on --data. With `with_inputs` the pass computes whole layers, to measure the inputs of
+// every product.
 OfData measured(const QuantizeOptions& options, const Checkpoint& checkpoint,
                 const ModelConfig& config, bool with_inputs, Log& log) {
   const ModelText text(checkpoint, config, options.windows, options.choice, options.chat, log);

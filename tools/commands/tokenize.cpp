@@ -21,7 +21,7 @@ namespace fp8kv {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr size_t kLongestText = size_t(1) << 30;  // a page for people, or a JSON object
+constexpr size_t kLongestText = size_t(1) << 30;  // for a page, or a JSON object
 
 std::string_view whole_text(TextStream& text, const std::string& label) {
   const std::string_view whole = text.peek(kLongestText + 1);
@@ -30,7 +30,7 @@ std::string_view whole_text(TextStream& text, const std::string& label) {
               "show a part of it: head -c 1000000 FILE");
 }
 
-// Makes the lists, in the way in which ModelText makes windows.
+// Makes the token lists like ModelText makes windows.
 class Tokenizing {
  public:
   Tokenizing(const TokenizeOptions& options, const Tokenizer& tokenizer, Log& log)
@@ -67,7 +67,7 @@ class Tokenizing {
   }
 
  private:
-  // Messages, joined as plain text.
+  // A conversation whose messages are joined as plain text.
   struct Joined {
     std::string text;
   };
@@ -111,7 +111,7 @@ class Tokenizing {
     show(std::move(list), 0);
   }
 
-  // `prefix`: tokens at the front that each window begins with.
+  // Prints the list. `prefix` counts the tokens that start each window.
   void show(TokenList list, size_t prefix) {
     const auto length = static_cast<size_t>(options_.seq_len);
     if (length <= prefix) {

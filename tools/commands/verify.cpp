@@ -64,7 +64,8 @@ void run_command(const VerifyOptions& options) {
   check_output_files(outputs, options.force);
   report_leftovers(outputs, log);
   const VerifyReport report = verify_scales(options.path, request);
-  // Where the scales cannot be used, most of what is remarkable about them is the reason.
+  // Says grave diagnoses, and others that are not harmless. If the scales are refused, most of
+  // those others repeat the reason, so they are left out.
   std::vector<Diagnosis> said;
   std::copy_if(
       report.diagnoses.begin(), report.diagnoses.end(), std::back_inserter(said),

@@ -1,11 +1,11 @@
-// The part of `verify` that runs what somebody has installed.
+// The part of `verify` that runs an installed runtime.
 #pragma once
 
 #include "options/options.h"
 
 namespace fp8kv {
 
-// For `verify --with`: REQUIRES options.with.
+// Carries out `verify --with`. REQUIRES options.with.
 void verify_with(const VerifyOptions& options);
 
 }  // namespace fp8kv

@@ -13,7 +13,7 @@ namespace fp8kv {
 namespace {
 
 constexpr double kShort_s = 5;
-// Multiplications that any machine does in less than that: nothing is measured then.
+// Any machine multiplies this often in less than kShort_s, so nothing is measured below it.
 constexpr double kLittle = 1e10;
 
 }  // namespace

@@ -11,7 +11,7 @@ namespace {
 constexpr const char* kAnother =
     "extract, inspect, verify, plan and diff read models at addresses, since they need no weights";
 
-// The line that fetches a whole model, or what to do instead.
+// The advice: the command line that fetches the whole model, if there is one.
 std::string fetch_line(const RemoteAddress& address) {
   if (!address.hub) return "fetch the folder first, and name it here";
   const std::string& revision = address.hub->revision;
@@ -49,7 +49,8 @@ class AddressReader {
   bool use_cache_;
 };
 
-// Which commands read addresses, and which options of the others.
+// Reads the addresses of commands that take them. Other commands take an address only for --scales,
+// and refuse it for a model.
 template <typename T>
 void read_in(T& options, ReadModels& models) {
   if constexpr (requires { options.no_cache; }) {

@@ -1,5 +1,5 @@
-// Models at addresses, for the commands that read no weights: what they need is read, and the
-// folder of it takes the address's place in the options.
+// Models at addresses, for commands that read no weights. Reads what the command needs into a
+// folder, which replaces the address in the options.
 #pragma once
 
 #include <filesystem>
@@ -10,11 +10,11 @@
 
 namespace fp8kv {
 
-// Models that were read, for as long as the command runs.
+// The models that were read. They must live as long as the command runs.
 using ReadModels = std::map<std::filesystem::path, RemoteModel>;
 
-// Does nothing unless an option is an address. Throws a usage Error, with the way out, for commands
-// that need weights.
+// Replaces every address in the options by a folder. Throws a usage Error with advice for a command
+// that needs weights.
 ReadModels read_addresses(Options& options);
 
 }  // namespace fp8kv

@@ -21,7 +21,7 @@ std::optional<KvScales> available_scales(const RunOptions& options, const Checkp
   return scales_carried_by(checkpoint, config, log);
 }
 
-// A cache that every value is multiplied by a stored scale in.
+// The choice for an FP8 or NVFP4 cache, whose values are multiplied by stored scales.
 CacheChoice choose_scaled(const RunOptions& options, const CacheType& dtype,
                           const std::optional<KvScales>& available, const std::string& model) {
   const std::optional<KvFormat> format = scales_for(dtype);

@@ -1,4 +1,4 @@
-// What the cache of `run` holds.
+// The choice of dtype and scales for the cache of `run`.
 #pragma once
 
 #include <optional>
@@ -15,11 +15,11 @@ namespace fp8kv {
 
 struct CacheChoice {
   ModelCache dtype;
-  std::optional<KvScales> scales;  // in the format of dtype; absent: 1 everywhere
+  std::optional<KvScales> scales;  // in the format of dtype; nullopt: 1 everywhere
   std::string why;
 };
 
-// Throws when an FP8 cache would have no scales and was not told to do without.
+// Throws if an FP8 cache would have no scales, unless --unit-scales allows that.
 CacheChoice choose_cache(const RunOptions& options, const Checkpoint& checkpoint,
                          const ModelConfig& config, Log& log);
 

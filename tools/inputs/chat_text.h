@@ -1,4 +1,4 @@
-// Conversations as a command runs them through a model: rendered by its chat template, as ids.
+// Conversations for a model: rendered by its chat template, and encoded as ids.
 #pragma once
 
 #include <filesystem>
@@ -17,26 +17,27 @@ namespace fp8kv {
 
 class ChatText {
  public:
-  // Reads nothing yet: a model whose template cannot be used can run text. REQUIRES all four to
-  // outlive this, but for `folder` and `request`.
+  // Loads the template only when the first conversation comes, so a model with an unusable template
+  // can still run text. REQUIRES `tokenizer` and `log` to outlive this object.
   ChatText(std::filesystem::path folder, ChatRequest request, const Tokenizer& tokenizer, Log& log);
   ~ChatText();
 
-  // Whether messages are to be joined as plain text; only joined() is asked then.
+  // Whether messages are joined as plain text. Then only joined() may be called.
   bool joins() const { return request_.chat_template == "none"; }
 
-  // ChatTemplate::file() of the template that was used; "" where none was.
+  // ChatTemplate::file() of the template in use; "" if none was used.
   std::string used_template() const;
 
   struct Rendered {
     jinja::MarkedText text;
     std::vector<int32_t> ids;
   };
-  // Each says on the log which template is used, the first time. Throws where the model has none.
+  // Both say on the log which template they use, on the first call. Both throw if the model has no
+  // template.
   Rendered record(const Json& record, bool add_generation_prompt);
   Rendered turn(std::string_view text);
 
-  // Ids of messages that were joined as plain text, without BOS. Special tokens that they spell are
+  // Ids of messages joined as plain text, without BOS. Special tokens spelled in the text stay
   // text, unless the request says otherwise. Thread-safe.
   std::vector<int32_t> joined(std::string_view text) const;
 

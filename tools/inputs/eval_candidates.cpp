@@ -39,13 +39,14 @@ CandidateReport make_candidate(const CacheType& dtype, const std::string& policy
   return made;
 }
 
-// What runtimes keep in blocks: the sizes of DeepSeek V3.
+// Whether runtimes keep this model's cache in blocks (fp8_ds_mla). They do so for DeepSeek V3's
+// sizes.
 bool in_blocks_elsewhere(const ModelConfig& config) {
   return config.latent && config.latent->rank == 512 && config.latent->rope_dim == 64;
 }
 
-// The caches to measure. Unless they were named, that in blocks too, where runtimes may serve with
-// it in place of the one with scales.
+// The caches to measure. Without --kv-cache-dtype this includes the cache in blocks, if runtimes
+// may use it instead of the cache with scales.
 std::vector<CacheType> asked_types(const EvalCommandOptions& options, const ModelConfig& config) {
   std::vector<CacheType> types;
   for (const std::optional<CacheType>& asked : options.kv_cache_dtypes) {
@@ -55,7 +56,8 @@ std::vector<CacheType> asked_types(const EvalCommandOptions& options, const Mode
   return types;
 }
 
-// Adds the same caches as other kernels compute with them, each behind its own.
+// Adds variants of E4M3 caches with the arithmetic of other kernels. Each variant follows its plain
+// cache.
 void add_variants(const EvalCommandOptions& options, std::vector<CandidateReport>& candidates) {
   std::vector<CandidateReport> all;
   for (CandidateReport& each : candidates) {
@@ -74,7 +76,8 @@ void add_variants(const EvalCommandOptions& options, std::vector<CandidateReport
   candidates = std::move(all);
 }
 
-// Scales with those of Q, where attention is to be measured in FP8 and the source knows Q.
+// Adds scales of Q for --attention fp8, if the source has maxima of Q. Otherwise notes that Q takes
+// 1.
 std::optional<KvScales> with_q(std::optional<KvScales> scales, const EvalCommandOptions& options,
                                const std::string& source, Log& log) {
   if (!options.fp8_attention || (scales && has_q_scales(*scales))) return scales;
@@ -198,7 +201,7 @@ std::vector<CandidateReport> candidates_against(const EvalCommandOptions& option
 
 namespace {
 
-// The largest Q of each layer / 448.
+// Gives each layer a scale of Q: its largest Q / 448.
 void add_q_scales(const std::vector<LayerMagnitudes>& magnitudes, KvScales& scales) {
   for (size_t i = 0; i < std::min(magnitudes.size(), scales.layers.size()); ++i) {
     if (!scales.layers[i].has_cache()) continue;

@@ -1,4 +1,4 @@
-// The config of a model that will be computed.
+// The config of a model that a command will compute.
 #pragma once
 
 #include "base/log.h"
@@ -7,7 +7,7 @@
 
 namespace fp8kv {
 
-// read_model_config. Keys that nobody here knows are said on `log`, or with `strict` an error.
+// Calls read_model_config. Notes unknown keys on `log`, or throws for them with `strict`.
 ModelConfig read_known_config(const Checkpoint& checkpoint, bool strict, Log& log);
 
 }  // namespace fp8kv

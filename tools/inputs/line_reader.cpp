@@ -12,7 +12,7 @@ namespace fp8kv {
 namespace {
 
 constexpr size_t kBlock = 64 * 1024;
-// So that an interrupt that arrives between the check and the wait is seen.
+// The longest wait in one poll. An interrupt between the check and the poll is noticed after it.
 constexpr int kWaitMs = 200;
 
 }  // namespace
@@ -47,7 +47,7 @@ void LineReader::fail_long() const {
               "write one JSON record a line; is a newline missing?");
 }
 
-// False when nothing came, which with `wait` is never.
+// Reads one block. Returns false if no input has arrived, which cannot happen with `wait`.
 bool LineReader::read_more(bool wait) {
   while (true) {
     pollfd asked{descriptor_, POLLIN, 0};

@@ -1,4 +1,4 @@
-// Lines of a descriptor as they arrive.
+// Lines of a file descriptor as they arrive.
 #pragma once
 
 #include <optional>
@@ -8,16 +8,16 @@ namespace fp8kv {
 
 class LineReader {
  public:
-  // A prompt of ten million tokens is shorter than such a line.
+  // Longer than a prompt of ten million tokens.
   static constexpr size_t kLongestLine = size_t{64} << 20;
 
   explicit LineReader(int descriptor, size_t longest_line = kLongestLine)
       : descriptor_(descriptor), longest_line_(longest_line) {}
 
-  // The next line without its newline; the last one may lack it. With `wait`, nullopt means the
-  // end; without, also that there is no whole line yet. Throws a resource Error when reading fails,
-  // an input Error for a line of more than `longest_line` bytes, of which no more than that is
-  // kept, and as check_interrupt does.
+  // The next line without its newline; the last line may have none. With `wait`, nullopt means the
+  // end. Without it, nullopt also means that no whole line has arrived.
+  // Throws a resource Error if reading fails. Throws an input Error for a line of more than
+  // `longest_line` bytes, and keeps no more of it. Throws like check_interrupt.
   std::optional<std::string> next(bool wait);
 
  private:
@@ -28,10 +28,10 @@ class LineReader {
 
   int descriptor_;
   size_t longest_line_;
-  size_t lines_ = 0;  // that were given
+  size_t lines_ = 0;  // lines returned so far
   std::string buffer_;
-  size_t begin_ = 0;    // of what has not been given yet
-  size_t scanned_ = 0;  // no newline before
+  size_t begin_ = 0;    // start of the text not yet returned
+  size_t scanned_ = 0;  // no newline before this position
   bool ended_ = false;
 };
 

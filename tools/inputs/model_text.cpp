@@ -16,7 +16,7 @@ TextEncoder make_encoder(const Checkpoint& checkpoint, const ModelConfig& config
   const auto vocab_size = static_cast<int32_t>(config.vocab_size);
   std::optional<Tokenizer> found = Tokenizer::find_in(checkpoint.folder());
   if (!found) {
-    // Data that is tokenized already needs no tokenizer.
+    // Tokenized data needs no tokenizer, so only text throws.
     const auto refuse = [folder = checkpoint.folder()](std::string_view) -> std::vector<int32_t> {
       throw Error(cat(quote(folder.string()), ": has no ", Tokenizer::kFiles),
                   "text needs the model's tokenizer; records with input_ids do not");
@@ -30,7 +30,7 @@ TextEncoder make_encoder(const Checkpoint& checkpoint, const ModelConfig& config
       tokenizer->prefix(), vocab_size};
   const auto chats = std::make_shared<ChatText>(checkpoint.folder(), chat, *tokenizer, log);
   used = chats;
-  // The tokenizer is held for the chats, which refer to it.
+  // The lambdas hold the tokenizer because `chats` refers to it.
   if (chats->joins()) {
     encoder.encode_joined = [tokenizer, chats](std::string_view text) {
       return chats->joined(text);

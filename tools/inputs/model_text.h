@@ -14,12 +14,12 @@
 
 namespace fp8kv {
 
-// Reads texts as windows for a model, each in the same way.
+// Cuts texts into windows for one model, always with the same options.
 class ModelText {
  public:
-  // A model without a tokenizer can take tokenized data. Windows are as long as the model's context
-  // where that is shorter than what `request` has by default, which is said on `log`; a length that
-  // was given is a usage Error. Conversations are rendered as `chat` says; see ChatText.
+  // A model without a tokenizer takes only tokenized data. If the model's context is shorter than
+  // the default window, windows have that length, with a note on `log`. A longer --seq-len is a
+  // usage Error. `chat` says how conversations are rendered; see ChatText.
   ModelText(const Checkpoint& checkpoint, const ModelConfig& config, const WindowRequest& request,
             const DataChoice& choice, const ChatRequest& chat, Log& log);
 
@@ -28,7 +28,7 @@ class ModelText {
 
  private:
   WindowOptions options_;
-  std::shared_ptr<const ChatText> chats_;  // none without a tokenizer
+  std::shared_ptr<const ChatText> chats_;  // nullptr without a tokenizer
   TextEncoder encoder_;
 };
 

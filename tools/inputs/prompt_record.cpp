@@ -13,12 +13,12 @@ constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
 constexpr int64_t kMostAnswers = 1024;
 const std::array<std::string, 5> kTexts = {"prompt", "text", "messages", "conversations",
                                            "input_ids"};
-// What chat templates are given beside the messages.
+// Keys that are passed to chat templates beside the messages.
 const std::array<std::string, 2> kOfChats = {"tools", "chat_template_kwargs"};
 const std::array<std::string, 8> kOptions = {
     "max_tokens", "temperature", "top_k", "top_p", "seed", "n", "stop", "stop_token_ids"};
 
-// As other tools call our options.
+// Other tools' names for our keys.
 struct OtherName {
   std::string_view name;
   const char* ours;
@@ -35,7 +35,7 @@ constexpr OtherName kOtherNames[] = {
     {"eos_token_id", "stop_token_ids"},
 };
 
-// The one key of kTexts that a record has.
+// The one key of kTexts in the record.
 std::string text_key(const Json& record) {
   std::vector<std::string> found;
   for (const std::string& key : kTexts) {
@@ -58,7 +58,7 @@ std::string meant(const std::string& key) {
   return nearest(key, kOptions);
 }
 
-// An option that is not known would be asked for in vain.
+// Throws for unknown keys, because an option that is silently ignored would mislead.
 void check_keys(const Json& record) {
   for (size_t i = 0; i < record.size(); ++i) {
     const std::string& key = record.key(i);
@@ -86,7 +86,7 @@ void add_stop(const Json& text, std::vector<std::string>& stops) {
   if (stops.back().empty()) fail(text.where(), ": is an empty string, which is everywhere");
 }
 
-// One string or several.
+// The stops of one string or an array of strings.
 std::vector<std::string> stops_of(const Json& value) {
   std::vector<std::string> stops;
   if (!value.is_array()) add_stop(value, stops);

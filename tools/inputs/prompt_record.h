@@ -1,4 +1,4 @@
-// A JSON record of `run`: what it continues, and how.
+// A JSON record of `run`: the text to continue, and its options.
 #pragma once
 
 #include <cstdint>
@@ -12,23 +12,23 @@
 namespace fp8kv {
 
 struct PromptRecord {
-  std::string text_key;  // of prompt, text, messages, conversations, input_ids: what it has
+  std::string text_key;  // prompt, text, messages, conversations or input_ids
   int64_t max_new_tokens = 0;
-  SamplingOptions sampling = {};  // without the seed
+  SamplingOptions sampling = {};  // the seed is separate
   std::optional<uint64_t> seed;
-  std::optional<int64_t> answers;  // "n": how many
-  std::vector<std::string> stops;  // strings, none of them empty
+  std::optional<int64_t> answers;  // the value of "n"
+  std::vector<std::string> stops;  // none of them is empty
   std::vector<int32_t> stop_ids;
 };
 
-// A string or a number under "id"; nullopt where there is none. Throws for anything else.
+// The value of "id", a string or a number; nullopt if there is none. Throws for any other type.
 std::optional<Json> record_id(const Json& record);
 
-// Throws, naming the key, for what cannot be used and for every key that is not known and not null.
-// What the record does not say is as in `defaults`.
+// Reads a record. Options that it does not give come from `defaults`. Throws for an unusable value,
+// and for an unknown key that is not null. The error names the key.
 PromptRecord read_prompt_record(const Json& record, const Request& defaults, int64_t vocab_size);
 
-// Token ids below vocab_size.
+// The ids in `array`. Throws unless each is a token id below vocab_size.
 std::vector<int32_t> ids_of(const Json& array, int64_t vocab_size);
 
 }  // namespace fp8kv

@@ -82,7 +82,7 @@ Prompt Prompts::from_joined(const std::string& text, const std::string& name) co
   return prompt;
 }
 
-// With --chat it is what a user says.
+// A prompt from text. With --chat the text is a user's message.
 Prompt Prompts::from_said(const std::string& text, const std::string& name) const {
   if (!options_.as_chat) return from_text(text, name);
   need_tokenizer(name);
@@ -95,7 +95,7 @@ Prompt Prompts::from_said(const std::string& text, const std::string& name) cons
 
 Prompt Prompts::from_chat(const Json& record) const {
   need_tokenizer(record.where());
-  // As calibration reads it, up to where it goes on.
+  // Joined like calibration joins it, up to the start of the answer.
   if (chats_->joins()) {
     return from_joined(read_record(record).text + "\nassistant:", record.where());
   }
@@ -105,7 +105,7 @@ Prompt Prompts::from_chat(const Json& record) const {
   return prompt;
 }
 
-// As many as the record asks answers for.
+// One prompt for each answer that the record asks for.
 std::vector<Prompt> Prompts::from_record(const Json& record) {
   const PromptRecord asked = read_prompt_record(record, defaults_, config_.vocab_size);
   Prompt prompt;
@@ -130,14 +130,14 @@ std::vector<Prompt> Prompts::from_record(const Json& record) {
   std::vector<Prompt> prompts(static_cast<size_t>(asked.answers.value_or(1)), prompt);
   for (size_t i = 0; i < prompts.size(); ++i) {
     if (asked.answers) prompts[i].answer = static_cast<int64_t>(i);
-    // With a seed of its own a prompt gets the same wherever it stands.
+    // A record's own seed makes its answers independent of its position.
     prompts[i].request.sampling.seed =
         asked.seed ? sequence_seed(*asked.seed, i) : sequence_seed(options_.seed, count_++);
   }
   return prompts;
 }
 
-// `id` is set as soon as it is known, also where the record is refused for something else.
+// Reads one record. Sets `id` as soon as it is known, even if the record is then refused.
 void Prompts::take_line(std::string_view line, const std::string& label, std::optional<Json>& id) {
   ++line_;
   if (line.find_first_not_of(" \t\r") == line.npos) return;
@@ -165,7 +165,7 @@ void Prompts::check(const Prompt& prompt) const {
   check_pages(prompt.request, prompt.name, config_, pages_);
 }
 
-// Reads until there is something to give.
+// Reads records until a prompt or a refusal can be returned.
 void Prompts::take_stream(bool wait) {
   while (known_.empty() && !refused_) {
     const std::optional<std::string> line = input_->next(wait);

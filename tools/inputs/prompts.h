@@ -1,4 +1,4 @@
-// What `run` continues: from the command line, from a file, or from standard input as it comes.
+// The prompts of `run`: from the command line, from a file, or from standard input as they arrive.
 #pragma once
 
 #include <cstdint>
@@ -24,14 +24,14 @@ namespace fp8kv {
 
 struct Prompt {
   std::string name;               // for messages: "'prompts.jsonl':3"
-  std::string text;               // what is shown of it; "" without a tokenizer
-  std::optional<Json> id;         // a string or a number, as given
-  std::optional<int64_t> answer;  // which of the answers that its record asks for, from 0
+  std::string text;               // the text to print; "" without a tokenizer
+  std::optional<Json> id;         // a string or a number, unchanged
+  std::optional<int64_t> answer;  // its number among the answers of its record, from 0
   std::vector<std::string> stops;
   Request request;
 };
 
-// A record of a stream that cannot be used.
+// A record from a stream that cannot be used.
 struct RefusedPrompt {
   std::optional<Json> id;
   Error error;
@@ -39,27 +39,28 @@ struct RefusedPrompt {
 
 class Prompts {
  public:
-  // Reads all there is, but for standard input. Throws a usage Error when there is nothing to
-  // continue, an input Error naming the line otherwise. Without a tokenizer (nullptr) prompts are
-  // token ids, and `chats` is nullptr too.
-  // Records have one of prompt, text, messages, conversations and input_ids, and may have id, and
-  // the options of PromptRecord, which win over `defaults`.
+  // Reads all prompts, except those from standard input. Throws a usage Error if there is nothing
+  // to continue, and an input Error that names the line of a bad record.
+  // Without a tokenizer (nullptr), prompts are token ids and `chats` is nullptr too.
+  // A record has one of prompt, text, messages, conversations and input_ids. It may have an id and
+  // options of PromptRecord, which override `defaults`.
   Prompts(const RunOptions& options, const Request& defaults, const Tokenizer* tokenizer,
           ChatText* chats, const ModelConfig& config);
 
-  // Whether more may come than is known.
+  // Whether more prompts may arrive.
   bool streams() const { return input_.has_value(); }
-  // Those that are known and have not been taken yet.
+  // The prompts that are known and not yet taken.
   std::vector<Request> requests() const;
   const std::deque<Prompt>& known() const { return known_; }
 
-  // As a RequestSource, with the records that are refused among them. A stream that cannot be read
-  // on ends: what came before is still continued.
+  // A RequestSource that also returns refused records. A stream that fails ends; prompts from
+  // before the failure are still continued.
   std::optional<std::variant<Prompt, RefusedPrompt>> next(bool wait);
-  // Throws why a stream ended early, or else an Error of the kind check where records were refused.
+  // Throws the reason why a stream ended early. If records were refused, throws an Error of kind
+  // check.
   void fail_late() const;
 
-  // From now on, what a stream brings is refused when it needs more pages than that.
+  // From now on refuses prompts from a stream that need more than `pages` pages.
   void limit_pages(int64_t pages) { pages_ = pages; }
 
  private:

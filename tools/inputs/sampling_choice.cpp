@@ -17,7 +17,7 @@ Request choose_defaults(const RunOptions& options, const GenerationConfig& confi
   };
   Request defaults;
   SamplingOptions& sampling = defaults.sampling;
-  // Sampling without a temperature has that of transformers.
+  // Sampling without a temperature uses 1, the default of transformers.
   const std::optional<float> temperature =
       config.do_sample ? std::optional(config.temperature.value_or(1.0f)) : std::nullopt;
   sampling.temperature = choose(options.temperature, temperature, 0.0f, "temperature");
@@ -36,7 +36,7 @@ Request choose_defaults(const RunOptions& options, const GenerationConfig& confi
                        count_of(static_cast<uint64_t>(defaults.max_new_tokens), "new token"),
                        " (-n takes more or fewer)"));
   } else if (config.max_length) {
-    // Usually the whole context, which nobody who asks for an answer waits for.
+    // max_length is usually the whole context, which is too long for an answer.
     said.push_back(cat("max_length ", *config.max_length, " is not taken: at most ",
                        count_of(static_cast<uint64_t>(defaults.max_new_tokens), "new token"),
                        " (-n takes more or fewer)"));

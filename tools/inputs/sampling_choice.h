@@ -1,4 +1,4 @@
-// How `run` draws tokens, and how many, where a record does not say.
+// Defaults for sampling and for the number of new tokens.
 #pragma once
 
 #include "base/log.h"
@@ -8,9 +8,9 @@
 
 namespace fp8kv {
 
-// A request without a prompt. Flags first, then generation_config.json, then the likeliest token
-// and the number of new tokens of Request. What was taken from the file, and what could not be, is
-// said on `log` in a line. The seed is left to each prompt.
+// The defaults of every request, without a prompt or a seed. Flags come first, then
+// generation_config.json, then greedy decoding and the token count of Request. One line on `log`
+// says what the file contributed, and which of its settings were ignored.
 Request choose_defaults(const RunOptions& options, const GenerationConfig& config, Log& log);
 
 }  // namespace fp8kv

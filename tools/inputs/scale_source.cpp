@@ -7,7 +7,7 @@
 namespace fp8kv {
 namespace {
 
-// A survey whose scales can be used, with what is to know of its source said on `log`.
+// Throws the refusal of scales that cannot be used. Otherwise logs the notes of the survey.
 FoundScales usable(const std::filesystem::path& path, FoundScales found, Log& log) {
   if (found.refusal) throw *found.refusal;
   const ShardNote& shards = found.scales.provenance.shards;

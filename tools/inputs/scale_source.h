@@ -1,4 +1,4 @@
-// Scales from whatever carries them: a scale file or a checkpoint of any dialect.
+// Scales from a scale file, or from a checkpoint of any dialect.
 #pragma once
 
 #include <filesystem>
@@ -12,32 +12,31 @@
 
 namespace fp8kv {
 
-// All of these say on `log` what is grave about the scales (Diagnosis::grave).
+// All functions here log grave diagnoses (Diagnosis::grave).
 
-// What was there and not used is said on `log`. Throws when there are no scales that can be used.
+// Logs what the source has but does not use. Throws if there are no usable scales.
 KvScales load_scales(const std::filesystem::path& path, Log& log);
 
-// The flag that takes scales of another model.
+// The flag that accepts scales of another model.
 inline constexpr const char* kAcceptForeign = "--accept-foreign-scales";
 
-// The same for a model that will run with them. Throws too when they are not made for it, unless
-// `accept_foreign`; they then say so in their provenance.
+// Loads scales for a model that will run with them. Throws if they were made for another model,
+// unless `accept_foreign`. Accepted foreign scales are marked in their provenance.
 KvScales load_scales_for(const std::filesystem::path& path, bool accept_foreign,
                          const Checkpoint& checkpoint, const ModelConfig& config, Log& log);
 
-// Those that a model carries, checked against it; nullopt when there are none.
+// The scales in the checkpoint, checked against the model; nullopt if there are none.
 std::optional<KvScales> scales_carried_by(const Checkpoint& checkpoint, const ModelConfig& config,
                                           Log& log);
 
-// A scale file, as merge takes it: any shard, and nothing else than a scale file. Throws as
-// read_scale_file does.
+// A scale file for merge, which may be one shard. Throws the errors of read_scale_file, also for
+// any other kind of file.
 KvScales load_scale_file(const std::filesystem::path& path, Log& log);
 
-// As load_scales, with what is remarkable about them, which is said on `log` too, also when they
-// cannot be used.
+// Loads scales and logs all diagnoses, even if the scales cannot be used. Throws like load_scales.
 FoundScales load_diagnosed(const std::filesystem::path& path, Log& log);
 
-// Each on a line of its own: a note where it is harmless, else a warning.
+// Logs each diagnosis on its own line: a note if it is harmless, else a warning.
 void say_diagnoses(const std::filesystem::path& source, std::span<const Diagnosis> diagnoses,
                    Log& log);
 

@@ -17,7 +17,8 @@ namespace {
 
 using Identity = std::pair<dev_t, ino_t>;
 
-// Of a regular file, by way of links; what is none is not replaced and has none here.
+// Device and inode of a regular file, following links. nullopt for anything else: writing does not
+// replace it.
 std::optional<Identity> identity_of(const fs::path& path, int standard_stream) {
   struct stat status {};
   const int result =
@@ -32,11 +33,11 @@ std::optional<Identity> folder_identity(const fs::path& path) {
   return Identity{status.st_dev, status.st_ino};
 }
 
-// An output that is there already.
+// An output whose file or folder exists before the run.
 struct Present {
   const OutputFile* output;
   std::optional<Identity> file;
-  fs::path folder;  // without links; "": the output is a file
+  fs::path folder;  // canonical path; "" if the output is a file
 
   bool holds(const fs::path& path) const {
     if (folder.empty()) return false;
@@ -79,19 +80,21 @@ std::string shown(const fs::path& path, const char* stream) {
               ErrorKind::usage);
 }
 
-// The same entry of the same folder, as opposed to another name of the same file.
+// Whether both paths are the same entry of one folder. A hard link to the file is another entry.
 bool same_entry(const fs::path& a, const fs::path& b) {
   const fs::path parent = b.parent_path().empty() ? fs::path(".") : b.parent_path();
   std::error_code ignored;
   return a.filename() == b.filename() && fs::equivalent(a.parent_path(), parent, ignored);
 }
 
-// Of the program, not of the folder that it lies in.
+// Whether the program wrote this output itself, so that an earlier run may have left it in an input
+// folder.
 bool is_own(const OutputFile& output) {
   return output.own || output.path.filename() == kDefaultScaleFile;
 }
 
-// None of a folder that cannot be read: whoever reads it says so.
+// The sorted entries of `folder`. Empty if it cannot be read: the command that reads it reports the
+// error.
 std::vector<fs::path> sorted_entries(const fs::path& folder) {
   std::vector<fs::path> entries;
   std::error_code error;
@@ -117,7 +120,8 @@ class Check {
     }
   }
 
-  // Hidden folders hold nothing that is read. Links may lead in a circle.
+  // Checks every file below `path`. Skips hidden folders, which no command reads. `seen_` ends
+  // circles of links.
   void folder(const fs::path& path) {
     const std::optional<Identity> identity = folder_identity(path);
     if (!identity || !seen_.insert(*identity).second) return;
@@ -141,8 +145,8 @@ class Check {
   std::set<Identity> seen_;
 };
 
-// The folder of references beside a snapshot of the hub's cache: they say which snapshot a name
-// means. "" for any other path.
+// The refs folder of the hub's cache that belongs to a snapshot. Its files map a revision's name to
+// a snapshot. Returns "" for any other path.
 fs::path references_of(const fs::path& input) {
   std::error_code ignored;
   const fs::path snapshots = fs::canonical(input, ignored).parent_path();

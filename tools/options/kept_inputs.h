@@ -1,5 +1,5 @@
-// What a command reads is not what it writes: by the file's identity (device and inode), so that
-// links and other spellings of a path do not hide it. Writes nothing.
+// Keeps outputs from overwriting inputs. Files are compared by device and inode, so links and other
+// spellings of a path are found. Writes nothing.
 #pragma once
 
 #include <filesystem>
@@ -11,17 +11,18 @@ namespace fp8kv {
 
 struct InputPath {
   const char* flag;            // "--data", "MODEL"
-  std::filesystem::path path;  // a file, or a folder with all that is in it; "-": stdin; "": none
+  std::filesystem::path path;  // a file, or a folder with all its files; "-": stdin; "": none
 };
 
-// A row for each of `paths`.
+// Adds one row for each of `paths`.
 void add_inputs(std::vector<InputPath>& inputs, const char* flag,
                 const std::vector<std::filesystem::path>& paths);
 
-// Throws a usage Error where an output that is there already is one of the inputs, a file of an
-// input folder or what a link in it leads to; or, for a folder, holds one of them. The references
-// of the hub's cache beside a snapshot count as inputs. In an input folder kv_cache_scales.json and
-// OutputFile::own may be there from the last run.
+// Throws a usage Error if an existing output file is an input, a file of an input folder, or the
+// target of a link there. Throws one too if an existing output folder holds an input.
+// The refs of the hub's cache beside a snapshot count as inputs.
+// In an input folder kv_cache_scales.json and outputs with OutputFile::own may remain from the last
+// run.
 void check_inputs_kept(const std::vector<InputPath>& inputs,
                        const std::vector<OutputFile>& outputs);
 

@@ -1,12 +1,12 @@
-// Models and scales by name: what was given becomes the path that is meant.
+// Turns names of models and scales, such as hub names, into paths.
 #pragma once
 
 #include "options/options.h"
 
 namespace fp8kv {
 
-// Every member of the options that is a model, or a source that can be one. Throws as find_model
-// does.
+// Replaces every model in the options, and every source that can be one, by its path. Throws the
+// errors of find_model.
 void find_models(Options& options);
 
 }  // namespace fp8kv

@@ -1,4 +1,4 @@
-// What each command was asked to do: plain values, filled by cli.cpp, read by the commands.
+// The options of each command as plain values. cli.cpp fills them, the commands read them.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@
 
 namespace fp8kv {
 
-// Where `calibrate` writes unless told otherwise.
+// The default output of `calibrate`.
 inline constexpr const char* kDefaultScaleFile = "kv_cache_scales.json";
 
 struct CommonOptions {
@@ -26,25 +26,25 @@ struct CommonOptions {
   bool json = false;
 };
 
-// How much text is taken, and how it is cut.
+// The amount of text that a command reads, and the length of its windows.
 struct WindowRequest {
   uint64_t samples;  // windows at most
   bool samples_given = false;
-  bool until_settled = false;  // no more of them than amax takes to settle
+  bool until_settled = false;  // stop when amax has settled, before `samples` if possible
   int64_t seq_len = 2048;
   bool seq_len_given = false;
 };
 
-// What of the data is taken.
+// The part of the data that a command reads.
 struct DataChoice {
-  std::string column;               // the field of records that holds the text; "": by their form
-  std::string split;                // of folders; "": all that is there
-  std::optional<uint64_t> shuffle;  // a seed: windows from all of the data, not the first ones
+  std::string column;               // the field of records with the text; "": found by their form
+  std::string split;                // the split of a data folder; "": every file
+  std::optional<uint64_t> shuffle;  // the seed that draws windows from all data, not the first ones
 };
 
 // How conversations become text.
 struct ChatRequest {
-  // The name of one of the model's templates, a file, or "none": messages are joined as plain text.
+  // The name of one of the model's templates, a file, or "none" to join messages as plain text.
   std::string chat_template;  // "": the model's
   bool user_special_tokens = false;
 };
@@ -61,12 +61,12 @@ struct CalibrateOptions : CommonOptions {
   WindowShard shard;
   Policy policy = amax_policy(ScaleSharing::tensor, 1);
   std::string kv_cache_dtype = "fp8";
-  KvFormat format = KvFormat::e4m3fn;  // what that makes scales in
+  KvFormat format = KvFormat::e4m3fn;  // the format of `kv_cache_dtype`
   std::vector<std::string> skip_layers;
   std::string device = "auto";
   int threads = 0;
   std::optional<uint64_t> max_memory;  // bytes on the device
-  bool strict = false;                 // refuse keys of config.json that nobody here knows
+  bool strict = false;                 // refuse unknown keys of config.json
   bool resume = false;
   bool table = false;
   bool plot = false;
@@ -74,16 +74,16 @@ struct CalibrateOptions : CommonOptions {
   bool force = false;
 };
 
-// What `extract` writes.
+// The formats that `extract` can write.
 enum class ExtractForm { fp8kv, vllm_json };
 
 struct ExtractOptions : CommonOptions {
   std::filesystem::path source;
-  bool no_cache = false;  // of addresses; the same in those below
+  bool no_cache = false;  // read models at addresses without the cache
   std::filesystem::path out = "-";
   ExtractForm form = ExtractForm::fp8kv;
   int64_t tp = 1;
-  bool list = false;  // print what there is, instead of writing a file
+  bool list = false;  // list the scales found, write no file
   bool force = false;
 };
 
@@ -98,12 +98,12 @@ struct InjectCommandOptions : CommonOptions {
   bool force = false;
   bool replace = false;
   bool q_scales = false;
-  bool accept_foreign = false;  // take scales of another model; the same in `run` and `eval`
+  bool accept_foreign = false;  // take scales made for another model
   bool require_evidence = false;
   bool all = false;
 };
 
-// In which order `run` gives its answers.
+// The order in which `run` prints its answers.
 enum class AnswerOrder { input, finished };
 
 struct RunOptions : CommonOptions {
@@ -111,13 +111,13 @@ struct RunOptions : CommonOptions {
   std::vector<std::string> prompts;
   std::filesystem::path prompt_file;  // "-": standard input; "": none
   ChatRequest chat;
-  bool as_chat = false;  // a prompt is what a user says
+  bool as_chat = false;  // each prompt is a user's message
   std::string kv_cache_dtype = "auto";
-  std::vector<std::string> skip_layers;  // --kv-cache-dtype-skip-layers, here and below
+  std::vector<std::string> skip_layers;  // layers that keep the model's dtype
   std::filesystem::path scales;          // "": from the checkpoint
   bool accept_foreign = false;
   bool unit_scales = false;
-  // These four are what generation_config.json says unless given.
+  // Defaults of these four come from generation_config.json.
   std::optional<int64_t> max_new_tokens;
   std::optional<float> temperature;
   std::optional<int32_t> top_k;
@@ -126,7 +126,7 @@ struct RunOptions : CommonOptions {
   AnswerOrder order = AnswerOrder::input;
   int64_t max_batch = 64;
   uint64_t gpu_memory = 0;  // bytes for weights, working memory and cache; 0: not given
-  bool strict = false;      // as in `calibrate`
+  bool strict = false;      // refuse unknown keys of config.json
   std::string device = "auto";
   int threads = 0;
 };
@@ -144,19 +144,19 @@ struct EvalCommandOptions : CommonOptions {
   std::filesystem::path model;
   std::vector<std::filesystem::path> data;
   std::vector<std::filesystem::path> calibrate_on;  // empty: policies calibrate on `data`
-  std::string calibrate_split;                      // as DataChoice::split, of `calibrate_on`
+  std::string calibrate_split;  // the split of `calibrate_on`, like DataChoice::split
   DataChoice choice;
   ChatRequest chat;
-  std::vector<std::optional<CacheType>> kv_cache_dtypes = {DType::f8_e4m3};  // absent: the model's
+  std::vector<std::optional<CacheType>> kv_cache_dtypes = {DType::f8_e4m3};  // nullopt: the model's
   bool dtypes_given = false;
   std::vector<std::string> skip_layers;
-  std::filesystem::path against;  // another model, which is the baseline then; "": none
+  std::filesystem::path against;  // another model, which becomes the baseline; "": none
   std::string baseline = "auto";
-  bool fp8_attention = false;    // measure E4M3 caches with attention in FP8 too
-  bool toward_zero = false;      // and with K and V rounded towards zero
-  std::filesystem::path scales;  // "": see policies
+  bool fp8_attention = false;    // measure E4M3 caches also with FP8 attention
+  bool toward_zero = false;      // measure them also with K and V rounded towards zero
+  std::filesystem::path scales;  // "": see `policies`
   bool accept_foreign = false;
-  bool strict = false;  // as in `calibrate`
+  bool strict = false;  // refuse unknown keys of config.json
   bool unit_scales = false;
   std::vector<Policy> policies;  // empty: the checkpoint's scales, or else amax
   std::vector<std::string> fail_if;
@@ -176,19 +176,19 @@ struct EvalCommandOptions : CommonOptions {
 struct AttestCommandOptions : CommonOptions {
   std::string url;
   std::filesystem::path model;
-  std::filesystem::path scales;  // "": those that the model carries, if any
+  std::filesystem::path scales;  // "": the scales in the model folder, if any
   bool accept_foreign = false;
   std::vector<std::filesystem::path> data;
   DataChoice choice;
   ChatRequest chat;
   WindowRequest windows = {.samples = 64, .seq_len = 64};
   std::string api;           // "": detected
-  std::string served_model;  // "": the first that the server has
-  std::string api_key_env;   // the variable that holds a key; "": none is sent
-  int64_t decode = 0;        // tokens that the server generates after each window; 0: it does not
+  std::string served_model;  // "": the first model that the server lists
+  std::string api_key_env;   // the environment variable with the API key; "": no key is sent
+  int64_t decode = 0;        // tokens that the server generates after each window; 0: none
   double level = 0.01;
   int64_t timeout_s = 600;
-  bool strict = false;  // as in `calibrate`
+  bool strict = false;  // refuse unknown keys of config.json
   std::string device = "auto";
   int threads = 0;
 };
@@ -197,19 +197,19 @@ struct QuantizeOptions : CommonOptions {
   std::filesystem::path model;
   std::filesystem::path out;
   std::string scheme = "fp8-dynamic";
-  std::filesystem::path scales;  // of the KV cache; "": none, or those of `data`
+  std::filesystem::path scales;  // scales of the KV cache; "": calibrated on `data`, if any
   bool accept_foreign = false;
-  std::vector<std::filesystem::path> data;  // empty: nothing is calibrated
+  std::vector<std::filesystem::path> data;  // empty: no calibration
   DataChoice choice;
   ChatRequest chat;
   WindowRequest windows = {.samples = 512};
   Policy policy = amax_policy(ScaleSharing::tensor, 1);
-  KvFormat format = KvFormat::e4m3fn;  // what the scales are made for
+  KvFormat format = KvFormat::e4m3fn;  // the format that the scales are made for
   std::vector<std::string> skip_layers;
   std::string device = "auto";
   int threads = 0;
   std::optional<uint64_t> max_memory;  // bytes on the device
-  bool strict = false;                 // as in `calibrate`
+  bool strict = false;                 // refuse unknown keys of config.json
   bool resume = false;
   bool dry_run = false;
   bool force = false;
@@ -218,8 +218,8 @@ struct QuantizeOptions : CommonOptions {
 struct InspectOptions : CommonOptions {
   std::filesystem::path path;
   bool no_cache = false;
-  bool certificate = false;      // print that alone
-  bool plot = false;             // draw the ranges alone
+  bool certificate = false;      // print only the certificate
+  bool plot = false;             // draw only the ranges
   std::filesystem::path report;  // "": none
   bool force = false;
 };
@@ -227,21 +227,21 @@ struct InspectOptions : CommonOptions {
 struct VerifyOptions : CommonOptions {
   std::filesystem::path path;  // model folder or scale file
   bool no_cache = false;
-  std::vector<std::string> runtimes;  // "vllm@0.33"; empty: the usual ones
-  std::string kv_cache_dtype;         // "": what turns an FP8 cache on
-  std::string gpu;                    // "": any
+  std::vector<std::string> runtimes;  // "vllm@0.33"; empty: the default columns
+  std::string kv_cache_dtype;         // "": the value that turns an FP8 cache on
+  std::string gpu;                    // "": any GPU
   std::filesystem::path junit;        // "": none
   bool all = false;
   bool require_evidence = false;
   bool force = false;
-  std::string with;        // a Python whose runtime is run; "": none is
-  double timeout_s = 600;  // of that run
+  std::string with;        // the Python with the runtime to run; "": none
+  double timeout_s = 600;  // seconds that run may take
 };
 
 struct MergeOptions : CommonOptions {
   std::vector<std::filesystem::path> parts;
   std::vector<std::filesystem::path> histograms;
-  std::optional<Policy> policy;  // that of the parts unless given
+  std::optional<Policy> policy;  // nullopt: the policy of the parts
   std::filesystem::path out;
   bool table = false;
   bool force = false;
@@ -251,13 +251,13 @@ struct PlanOptions : CommonOptions {
   std::filesystem::path model;
   bool no_cache = false;
   uint64_t memory = 0;      // bytes of each GPU; 0: not given
-  double memory_share = 1;  // of `memory` that the runtime takes
+  double memory_share = 1;  // the fraction of `memory` that the runtime takes
   bool calibration_time = false;
-  std::vector<std::string> kv_cache_dtypes = {"auto", "fp8_e4m3"};  // as plan_dtype_names has them
+  std::vector<std::string> kv_cache_dtypes = {"auto", "fp8_e4m3"};  // names of plan_dtype_names
   std::vector<std::string> skip_layers;
   int64_t tp = 1;
   int64_t batch = 1;
-  int64_t context = 0;  // 0: the model's
+  int64_t context = 0;  // 0: the model's maximum
 };
 
 struct DiffOptions : CommonOptions {
@@ -275,10 +275,10 @@ struct EqualizeOptions : CommonOptions {
   DataChoice choice;
   ChatRequest chat;
   WindowRequest windows = {.samples = 24, .seq_len = 512};
-  std::string cache;  // what --for was given: a name of equalized_caches
+  std::string cache;  // the value of --for: a name of equalized_caches
   std::string device = "auto";
   int threads = 0;
-  bool strict = false;  // as in `calibrate`
+  bool strict = false;  // refuse unknown keys of config.json
   bool dry_run = false;
   bool force = false;
 };
@@ -290,34 +290,34 @@ struct FitCommandOptions : CommonOptions {
   DataChoice choice;
   ChatRequest chat;
   WindowRequest windows = {.samples = 16, .seq_len = 512};
-  std::optional<double> max_kld;  // one of these three is given
+  std::optional<double> max_kld;  // exactly one of max_kld, bytes_per_token and memory is given
   std::optional<uint64_t> bytes_per_token;
   uint64_t memory = 0;  // bytes of each GPU; 0: not given
-  int64_t context = 0;  // of `memory`, as in `plan`
-  int64_t batch = 1;    // sequences that have to fit
+  int64_t context = 0;  // tokens per sequence, for `memory`; 0: the model's maximum
+  int64_t batch = 1;    // sequences that must fit, for `memory`
   int64_t tp = 1;
-  std::string runtime = "vllm";              // what --for was given
+  std::string runtime = "vllm";              // the value of --for
   std::vector<std::string> kv_cache_dtypes;  // canonical names; empty: see fit_formats.h
-  std::filesystem::path scales;              // "": `policy` makes some
+  std::filesystem::path scales;              // "": made by `policy`
   bool accept_foreign = false;
   Policy policy = amax_policy(ScaleSharing::tensor, 1);
   bool policy_given = false;
-  std::filesystem::path out;     // "": the scales are not written
+  std::filesystem::path out;     // "": no scale file is written
   std::filesystem::path report;  // "": none
   std::string device = "auto";
   int threads = 0;
-  bool strict = false;  // as in `calibrate`
+  bool strict = false;  // refuse unknown keys of config.json
   bool force = false;
 };
 
 struct TokenizeOptions : CommonOptions {
   std::filesystem::path model;
-  std::filesystem::path input = "-";  // as --data: files, or standard input
+  std::filesystem::path input = "-";  // files like --data's; "-": standard input
   DataChoice choice;
   ChatRequest chat;
-  bool as_chat = false;    // texts are what users say, and conversations are to be answered
+  bool as_chat = false;    // texts are users' messages, and conversations await an answer
   int64_t seq_len = 2048;  // tokens in a window at most
-  uint64_t records = 0;    // 0: all
+  uint64_t records = 0;    // 0: every record
 };
 
 struct DoctorOptions : CommonOptions {};

@@ -9,7 +9,7 @@
 
 namespace fp8kv {
 
-// The way out of an output that exists already; see with_way_out().
+// The advice for an output that exists already; see with_way_out().
 inline constexpr const char* kReplaceOutput =
     "choose another output, or pass --force to replace it";
 
@@ -17,22 +17,22 @@ struct OutputFile {
   const char* flag;            // "--out"
   std::filesystem::path path;  // "-" for standard output; "": none
   bool is_folder = false;
-  bool own = false;  // a file of the program's own: there from the last run, it is no input
+  bool own = false;  // a file that fp8kv itself wrote in the last run, so it is no input
 };
 
-// For asking before long work. Throws where one of the files could not be written, and a usage
-// Error where two of them are the same.
+// Checks outputs before long work. Throws if a file cannot be written, and a usage Error if two
+// outputs are the same file.
 void check_output_files(const std::vector<OutputFile>& files, bool force);
 
-// Warns of every temporary beside these outputs: of killed runs, and of runs that are writing now.
-// Removes nothing.
+// Warns of every temporary file beside these outputs, left by a killed run or in use by another
+// run. Removes nothing.
 void report_leftovers(const std::vector<OutputFile>& files, Log& log);
 
-// See write_file_atomically.
+// Writes a file whole or not at all. See write_file_atomically.
 void write_output_file(const std::filesystem::path& path, std::string_view bytes, bool force);
 
-// Throws a usage Error for --json with an --out that is standard output, which holds the scales
-// and nothing else.
+// Throws a usage Error if --json and --out both claim standard output. --out writes only scales
+// there.
 void check_json_apart(bool json, const std::filesystem::path& out);
 
 }  // namespace fp8kv

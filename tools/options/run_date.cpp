@@ -11,7 +11,7 @@
 namespace fp8kv {
 namespace {
 
-constexpr int64_t kLastSecond = 253402300799;  // of the year 9999
+constexpr int64_t kLastSecond = 253402300799;  // the last second of the year 9999
 
 }  // namespace
 

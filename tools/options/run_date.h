@@ -1,4 +1,4 @@
-// The day on which the program runs, for what it makes.
+// The date of this run, which files record.
 #pragma once
 
 #include <cstdint>
@@ -6,13 +6,13 @@
 
 namespace fp8kv {
 
-// Seconds since 1970: now, or SOURCE_DATE_EPOCH where that is set. Throws as run_date() does.
+// Seconds since 1970: SOURCE_DATE_EPOCH if set, else now. Throws like run_date().
 int64_t run_seconds();
 
-// "2026-11-22", of UTC: today, or the day of SOURCE_DATE_EPOCH, in seconds since 1970, where that
-// is set, so that a run can be repeated byte for byte
-// (https://reproducible-builds.org/specs/source-date-epoch). Throws a usage Error where that is no
-// such number, or after the year 9999.
+// The date in UTC, "2026-11-22": the day of SOURCE_DATE_EPOCH if set, else today. SOURCE_DATE_EPOCH
+// makes runs repeatable byte for byte (https://reproducible-builds.org/specs/source-date-epoch).
+// Throws a usage Error if it is not a whole number of seconds since 1970, or is after the year
+// 9999.
 std::string run_date();
 
 }  // namespace fp8kv

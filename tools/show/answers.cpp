@@ -47,7 +47,7 @@ void Answers::refuse(const RefusedPrompt& refused) {
   settle(count_ - 1);
 }
 
-// Shows what there is of the answer whose turn it is.
+// Prints the text so far of the answer whose turn it is.
 void Answers::take_turn() {
   const auto answer = answers_.find(turn_);
   if (answer == answers_.end() || answer->second.error) return;
@@ -83,7 +83,7 @@ void Answers::finished(size_t number, FinishReason reason) {
   settle(index);
 }
 
-// Prints what can be, now that this one is done.
+// Prints the answers that can be printed now that answer `index` is done.
 void Answers::settle(size_t index) {
   if (order_ == AnswerOrder::finished) {
     print_done(index);
@@ -105,7 +105,7 @@ void Answers::print_done(size_t index) {
     return;
   }
   if (!json_) {
-    const bool whole = order_ == AnswerOrder::finished;  // else the rest is there
+    const bool whole = order_ == AnswerOrder::finished;  // else only the rest is left to print
     const std::string begin = whole && !std::exchange(first_, false) ? "\n" : "";
     print_made(whole ? cat(begin, prompt.text, answer.text, "\n") : "\n");
     return;

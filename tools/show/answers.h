@@ -1,4 +1,4 @@
-// What `run` prints: the text while it is made, or a JSON record for each prompt that is done.
+// The output of `run`: text as it is generated, or one JSON record for each finished prompt.
 #pragma once
 
 #include <cstdint>
@@ -15,23 +15,24 @@
 
 namespace fp8kv {
 
-// In the order of input, the first unfinished prompt is shown as it is made, the others wait for
-// their turn. A record is written in one piece. Without a tokenizer (nullptr) answers are ids,
-// which only JSON has.
+// In input order, the first unfinished answer is printed as it is generated; the others wait. A
+// JSON record is written in one piece. Without a tokenizer (nullptr) answers are ids, which only
+// JSON can show.
 class Answers {
  public:
   Answers(const Tokenizer* tokenizer, bool json, AnswerOrder order)
       : tokenizer_(tokenizer), json_(json), order_(order) {}
 
-  // Those that begin are numbered in that order in the calls below.
+  // Starts an answer. The calls below number answers by the order of begin().
   void begin(Prompt prompt);
-  // In the place of an answer: a record with the error, or without JSON a line on stderr at once.
+  // Takes the place of an answer. Writes a JSON record with the error, or without JSON an immediate
+  // line on stderr.
   void refuse(const RefusedPrompt& refused);
   void token(size_t number, int32_t id);
-  // Whether the text of an answer came to one of its stops.
+  // Whether the answer's text has reached one of its stops.
   bool ended(size_t number) const;
   void finished(size_t number, FinishReason reason);
-  // How many ids came that the tokenizer has no token for; 0 without a tokenizer.
+  // The number of ids without a token in the tokenizer; 0 without a tokenizer.
   uint64_t ids_without_text() const { return ids_without_text_; }
 
  private:
@@ -47,7 +48,7 @@ class Answers {
     std::vector<int32_t> ids = {};
     std::string text = {};
     std::optional<FinishReason> reason = {};
-    std::optional<Error> error = {};  // in place of all that
+    std::optional<Error> error = {};  // set instead of all of the above
 
     bool done() const { return reason || error; }
   };
@@ -64,11 +65,11 @@ class Answers {
   const Tokenizer* tokenizer_;
   bool json_;
   AnswerOrder order_;
-  std::map<size_t, Answer> answers_;  // by index: begun or refused, and not printed
-  std::map<size_t, size_t> indices_;  // of those that are not finished, by number
+  std::map<size_t, Answer> answers_;  // by index; begun or refused, and not yet printed
+  std::map<size_t, size_t> indices_;  // index of each unfinished answer, by number
   size_t begun_ = 0;
-  size_t count_ = 0;  // begun or refused
-  size_t turn_ = 0;   // the index of the first that is not printed
+  size_t count_ = 0;  // answers begun or refused
+  size_t turn_ = 0;   // the index of the first answer not yet printed
   bool first_ = true;
   uint64_t ids_without_text_ = 0;
 };

@@ -28,7 +28,7 @@ void add_hypothesis(JsonWriter& json, const AttestReport& report, size_t h) {
   json.end_object();
 }
 
-// Every number that the answer stands on, so that others can compute it again.
+// Every number behind the answer, so that others can recompute it.
 void add_windows(JsonWriter& json, const Evidence& evidence) {
   const auto add = [&](const std::vector<double>& values) {
     json.begin_array();

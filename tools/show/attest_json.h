@@ -1,4 +1,4 @@
-// An attestation as JSON: docs/json.md has its keys.
+// An attestation as JSON. docs/json.md describes its keys.
 #pragma once
 
 #include <string>

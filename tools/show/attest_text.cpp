@@ -14,7 +14,7 @@ std::string server_text(const AttestedServer& server) {
   return cat(server.runtime, server.version.empty() ? "" : " ", plain(server.version));
 }
 
-// Each outcome once.
+// The distinct outcomes of the chosen hypotheses.
 std::vector<std::string> outcomes(const AttestReport& report, const std::vector<size_t>& chosen) {
   std::vector<std::string> names;
   for (const size_t h : chosen) {
@@ -24,7 +24,7 @@ std::vector<std::string> outcomes(const AttestReport& report, const std::vector<
   return names;
 }
 
-// The best one first, and of the others those that were not excluded.
+// The best hypothesis first, then the others that were not excluded.
 std::vector<size_t> in_order(const AttestReport& report) {
   std::vector<size_t> order(report.hypotheses.size());
   for (size_t h = 0; h < order.size(); ++h) order[h] = h;
@@ -36,7 +36,7 @@ std::vector<size_t> in_order(const AttestReport& report) {
   return order;
 }
 
-// "1 : 1,200", the odds that a capital stands for.
+// The odds for a capital: "1,200", which means 1 : 1,200.
 std::string odds(double log_capital) {
   if (log_capital < std::log(2.0)) return "-";
   if (log_capital > std::log(1e6)) return "over a million";
@@ -47,7 +47,7 @@ std::string percent(double share) {
   return share > 0 ? cat(fixed(100 * share, 0), " %") : "none";
 }
 
-// Outcomes that these tokens do not tell from the one that is named.
+// A note on outcomes that these tokens cannot tell from the named one.
 std::string like_note(const AttestReport& report) {
   std::vector<size_t> others;
   for (const size_t h : report.left) {

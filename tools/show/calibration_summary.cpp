@@ -36,7 +36,7 @@ std::string amax_bars(const std::string& name, const KvScales& scales,
                     cat(significant(double{*least}, 3), " to ", significant(double{*most}, 3)));
 }
 
-// Octaves until a scale of 1 is no longer safe; below 0 where it is not.
+// How many octaves the margins of a scale of 1 have left. Negative if a scale of 1 is not safe.
 double slack(const TensorCertificate& tensor) {
   const double above = tensor.unit.saturation.value_or(INFINITY) - kLeastUnitSaturationMargin;
   const double below = tensor.unit.underflow.value_or(INFINITY) - kLeastUnderflowMargin;
@@ -47,8 +47,8 @@ double slack(const LayerCertificate& layer) {
   return std::min(slack(layer.k), slack(layer.v));
 }
 
-// "K up to 217, 1.05 octaves below the largest code": the side on which a scale of 1 is closer to
-// its limit.
+// "K up to 217, 1.05 octaves below the largest code". Names the limit that a scale of 1 is closer
+// to.
 std::string tight_words(const char* name, const TensorCertificate& tensor) {
   const double above = tensor.unit.saturation.value_or(INFINITY) - kLeastUnitSaturationMargin;
   if (above <= slack(tensor)) {
@@ -82,7 +82,8 @@ std::string look_at(const Certificate& certificate) {
   return text;
 }
 
-// FP8 is floating point, so that values which fit lose precision all the same.
+// The loss is not known from the range alone: FP8 is floating point, so values that fit still lose
+// precision.
 std::string loss_words(const ServingNames& names) {
   return cat("not measured here: fp8kv eval ", names.model, " --data TEXT --scales ", names.scales);
 }

@@ -1,5 +1,5 @@
-// A calibration on some twenty lines, whatever the model: the verdict, the layers to look at, and
-// the next command.
+// A calibration in about twenty lines for any model: the verdict, the layers to look at, and the
+// next command.
 #pragma once
 
 #include <cstdint>
@@ -13,12 +13,12 @@ namespace fp8kv {
 
 // Bytes of one token in the caches of all layers.
 struct BytesOfToken {
-  std::string own_dtype;      // the model's: "bfloat16"
+  std::string own_dtype;      // the model's dtype: "bfloat16"
   uint64_t own_bytes = 0;     // in that dtype
   uint64_t format_bytes = 0;  // in the format of the scales
 };
 
-// `memory` is absent where the model is not known. REQUIRES has_evidence().
+// `memory` is nullopt if the model is not known. REQUIRES has_evidence().
 std::string calibration_summary(const KvScales& scales, const ServingNames& names,
                                 const std::optional<BytesOfToken>& memory = std::nullopt);
 

@@ -21,7 +21,7 @@ namespace {
 std::string octaves(const std::optional<double>& margin, int decimals) {
   if (!margin) return "-";
   const std::string digits = fixed(std::fabs(*margin), decimals);
-  // A scale is rounded, so a margin of 0 may come out a hair below it.
+  // Rounding the scale may push a margin of 0 slightly below zero.
   const bool negative = *margin < 0 && digits.find_first_not_of("0.") != digits.npos;
   return (negative ? "-" : "+") + digits;
 }
@@ -29,7 +29,7 @@ std::string octaves(const std::optional<double>& margin, int decimals) {
 std::string percent(const std::optional<ShareRange>& share) {
   if (!share) return "-";
   const double least = 100 * share->least, most = 100 * share->most;
-  // One bound where they look the same.
+  // Prints one bound if both look the same.
   const std::string low = fixed(least, 1), high = fixed(most, 1);
   return (low == high ? low : low + "-" + high) + " %";
 }
@@ -139,7 +139,7 @@ void format_json(JsonWriter& json, const Certificate& certificate) {
   json.end_array().end_object();
 }
 
-// JSON has no infinity: growth from 0 is null too, with the layer beside it.
+// The growth as JSON. JSON has no infinity, so growth from 0 is null, with the layer beside it.
 void enough_json(JsonWriter& json, const Provenance& from) {
   const TextEvidence evidence = text_evidence(from);
   json.member("enough_text", evidence.enough).member("more_tokens", evidence.more_tokens);

@@ -38,7 +38,7 @@ std::vector<TensorEntry> all_tensors(const Checkpoint& checkpoint) {
   return entries;
 }
 
-// The heads of the layers, and how many have a cache of their own where that is not all.
+// The lines about layers: their heads, and how many have a cache if not all do.
 std::string layers_text(const ModelDescription& model) {
   std::string text = described(
       "layers", cat(model.n_layers(), "; ", model.n_heads, " heads, ", kv_heads_text(model)));

@@ -1,4 +1,4 @@
-// A model folder, and what it carries, as inspect shows it.
+// The output of inspect for a model folder and its contents.
 #pragma once
 
 #include <optional>
@@ -15,11 +15,11 @@ namespace fp8kv {
 struct CheckpointView {
   const Checkpoint& checkpoint;
   ModelDescription model;
-  std::optional<std::string> fingerprint;  // absent: no K and V projections of their own
+  std::optional<std::string> fingerprint;  // nullopt: no separate K and V projections
   std::optional<Error> not_runnable;
-  std::vector<std::string> unknown_keys;  // of config.json; of one that is runnable
+  std::vector<std::string> unknown_keys;  // unknown keys of config.json; for runnable models
   FoundScales found;
-  std::string stored_as = {};  // ModelConfig::stored_as, of one that is runnable
+  std::string stored_as = {};  // ModelConfig::stored_as, for runnable models
   std::string compute_dtype = {};
 };
 

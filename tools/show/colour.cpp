@@ -10,7 +10,7 @@
 namespace fp8kv {
 namespace {
 
-// Codes of ECMA-48's "select graphic rendition", which every terminal with colours knows.
+// Codes of "select graphic rendition" (ECMA-48), which every terminal with colours understands.
 constexpr const char* kGreen = "32";
 constexpr const char* kYellow = "33";
 constexpr const char* kRed = "31";
@@ -22,7 +22,7 @@ struct Piece {
   const char* code;
 };
 
-// Where one begins with another, the longer one stands first.
+// If one piece begins with another, the longer one comes first.
 constexpr Piece kPieces[] = {
     {"1.0 is safe", kGreen},
     {"would have done", kGreen},
@@ -65,7 +65,7 @@ const Piece* piece_at(std::string_view text) {
 
 std::string coloured(std::string_view text) {
   std::string out;
-  const char* now = nullptr;  // the colour that is switched on
+  const char* now = nullptr;  // the active colour
   const auto change = [&](const char* to) {
     if (to == now) return;
     if (now != nullptr) out += "\x1b[0m";

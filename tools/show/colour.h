@@ -1,4 +1,4 @@
-// Colour in a terminal, for text that is laid out already: bars, and words of verdicts.
+// Colours for laid-out terminal text: bars, and the words of verdicts.
 #pragma once
 
 #include <string>
@@ -6,15 +6,15 @@
 
 namespace fp8kv {
 
-// The same text with the escapes of a terminal around bars and around what verdicts say: green for
-// what is safe, yellow for what needs a scale, red for what is lost, magenta for what is not known.
+// Adds colour escapes around bars and words of verdicts. Green is safe, yellow needs a scale, red
+// is lost, magenta is unknown.
 std::string coloured(std::string_view text);
 
-// Whether standard output is a terminal that has colours, and NO_COLOR (https://no-color.org) does
-// not say otherwise. A TERM that is "dumb", or none at all, has none.
+// Whether standard output is a terminal with colours. NO_COLOR (https://no-color.org), TERM=dumb
+// and a missing TERM turn colours off.
 bool wants_colour();
 
-// Writes `text` as print_text() does, in colour where that is wanted.
+// Writes `text` like print_text(), in colour if wants_colour().
 void show(std::string_view text);
 
 }  // namespace fp8kv

@@ -1,4 +1,4 @@
-// Draft layers and their scales, as commands show them.
+// Draft layers and their scales in the output of commands.
 #pragma once
 
 #include <string>
@@ -10,12 +10,13 @@
 
 namespace fp8kv {
 
-// The line of a checkpoint that has draft layers, and its member "draft_layers"; nothing without.
+// The line about draft layers, and below it the member "draft_layers". Both write nothing without
+// draft layers.
 std::string draft_layers_text(const std::vector<DraftLayer>& layers, const KvScales& scales);
 void draft_layers_json(JsonWriter& json, const std::vector<DraftLayer>& layers,
                        const KvScales& scales);
 
-// The member "draft_layers" of what calibrate made; nothing where there are none.
+// The member "draft_layers" of a calibration. Writes nothing without draft layers.
 void drafts_json(JsonWriter& json, const std::vector<DraftScales>& drafts);
 
 }  // namespace fp8kv

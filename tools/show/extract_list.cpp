@@ -30,7 +30,7 @@ std::string values_text(const std::vector<float>& values) {
   return text.empty() ? "-" : text;
 }
 
-// JSON has no NaN and no infinity; a scale that is one is a text.
+// The scales as JSON. NaN and infinity become strings, because JSON has no such numbers.
 void values_json(JsonWriter& json, const std::vector<float>& values) {
   json.key("values").begin_array();
   for (const float value : values) {
@@ -46,7 +46,7 @@ void form_json(JsonWriter& json, DType dtype, const Shape& shape) {
   json.value(std::span<const int64_t>(dims));
 }
 
-// The name of a draft layer's tensor says which layer that is.
+// The tensors as JSON. Draft layers have no number here: their tensors' names identify them.
 void tensors_json(JsonWriter& json, const std::vector<ScaleTensor>& tensors, bool drafts) {
   json.begin_array();
   for (const ScaleTensor& tensor : tensors) {

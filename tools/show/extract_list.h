@@ -1,4 +1,4 @@
-// What 'extract --list' prints: every scale tensor of a checkpoint or file.
+// The output of 'extract --list': every scale tensor of a checkpoint or file.
 #pragma once
 
 #include <filesystem>

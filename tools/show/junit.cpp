@@ -25,7 +25,7 @@ std::string xml_escaped(std::string_view text) {
         escaped += "&quot;";
         break;
       default:
-        // XML has no way to write other control characters.
+        // XML cannot represent other control characters.
         escaped += static_cast<unsigned char>(c) < 0x20 ? '?' : c;
     }
   }

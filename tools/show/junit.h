@@ -10,10 +10,10 @@ namespace fp8kv {
 struct JunitCase {
   std::string classname;
   std::string name;
-  std::optional<std::string> failure;  // the message; absent where it passed
+  std::optional<std::string> failure;  // the message; nullopt if it passed
 };
 
-// One suite of that name.
+// A document with one suite.
 std::string junit_text(const std::string& suite, std::span<const JunitCase> cases);
 
 }  // namespace fp8kv

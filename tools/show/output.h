@@ -10,31 +10,32 @@
 
 namespace fp8kv {
 
-// Writes JSON, or what else is printed as it is. Throws as write_stdout does.
+// Writes JSON and other text unchanged. Throws the errors of write_stdout.
 void print(std::string_view text);
 
-// Writes lines for people, in which foreign names may stand: see terminal_text().
+// Writes lines for people. Foreign names are cleaned; see terminal_text().
 void print_text(std::string_view text);
 
-// Writes at once, so that text appears as a model makes it. Only a terminal gets it cleaned.
+// Writes generated text at once, so that it appears as the model makes it. Cleans it only for a
+// terminal.
 void print_made(std::string_view text);
 
-// A sentence for standard output, a line without its end: as it is, or where that is a narrower
-// terminal, in lines that begin below what follows the first `indent` characters.
+// A sentence for standard output, without a newline at the end. In a narrower terminal it is broken
+// into lines that align after the first `indent` characters.
 std::string sentence(const std::string& text, size_t indent = 0);
 
-// "verdict   1.0 is safe in every layer": a sentence beside a name of at most ten characters, with
-// its end of line.
+// "verdict   1.0 is safe in every layer": a name of at most ten characters, a sentence, and a
+// newline.
 std::string noted(const std::string& name, const std::string& text);
 
-// Text in columns two blanks apart: the first column left-aligned, the others right-aligned, unless
-// `left` says otherwise. The first `names` columns say what a row is.
+// Text in columns, two blanks apart. The first column is left-aligned and the others right-aligned,
+// unless `left` says otherwise. The first `names` columns identify a row.
 class Table {
  public:
   explicit Table(std::vector<std::string> header, std::vector<bool> left = {true},
                  size_t names = 1);
   void add(std::vector<std::string> row);
-  // For standard output: as wide as it needs, or where that is a terminal in that one's width.
+  // The table for standard output. In a terminal it fits the terminal's width.
   std::string text() const;
 
  private:

@@ -12,7 +12,7 @@
 namespace fp8kv {
 namespace {
 
-// With the KV heads that one of `tp` GPUs holds.
+// The model with the KV heads that each of `tp` GPUs holds.
 ModelDescription share_of_gpu(ModelDescription model, int64_t tp) {
   ModelDescription one = model;
   for (LayerDescription& layer : model.layers) {
@@ -23,7 +23,7 @@ ModelDescription share_of_gpu(ModelDescription model, int64_t tp) {
   return model;
 }
 
-// Layers that write a cache and are of this kind.
+// The number of layers of this kind that write a cache.
 uint64_t caches_of(const ModelDescription& model, Mixing mixing) {
   uint64_t count = 0;
   for (int64_t i = 0; i < model.n_layers(); ++i) {
@@ -32,7 +32,7 @@ uint64_t caches_of(const ModelDescription& model, Mixing mixing) {
   return count;
 }
 
-// ", 3 with a window": where there are layers that keep no more than the last tokens of a sequence.
+// ", 3 with a window": the number of layers that keep only the last tokens of a sequence.
 std::string kept_parts(const ModelDescription& model) {
   const uint64_t windows = caches_of(model, Mixing::window);
   const uint64_t chunks = caches_of(model, Mixing::chunks);
@@ -53,7 +53,8 @@ std::string weights_text(const PlanSubject& subject) {
   return human_bytes(all) + (tp > 1 ? cat(", ", per_gpu, " on each of ", tp, " GPUs") : "");
 }
 
-// "states      18 layers; 6.05 MiB a sequence": what layers keep in place of a cache, or beside it.
+// "states      18 layers; 6.05 MiB a sequence". Layers keep states instead of a cache, or beside
+// it.
 std::string states_text(const ModelDescription& model, int64_t tp) {
   uint64_t layers = 0, bytes = 0, unknown = 0;
   for (const LayerDescription& layer : model.layers) {
@@ -70,7 +71,7 @@ std::string states_text(const ModelDescription& model, int64_t tp) {
   return entry("states", cat(count_of(layers, "layer"), "; ", known));
 }
 
-// "indexers    61 layers; 132 bytes a token and layer": keys by which tokens are chosen.
+// "indexers    61 layers; 132 bytes a token and layer". The keys of indexers choose tokens.
 std::string indexers_text(const ModelDescription& model) {
   uint64_t layers = 0;
   int64_t bytes = 0;

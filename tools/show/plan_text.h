@@ -1,4 +1,4 @@
-// What a KV cache costs and what fits, as plan shows it.
+// The output of plan: the size of a KV cache, and what fits into memory.
 #pragma once
 
 #include <optional>
@@ -15,21 +15,21 @@ struct MachineTime {
   double seconds = 0;
 };
 
-// The time that `calibrate` takes with its defaults.
+// The time of a `calibrate` run with default options.
 struct CalibrationTime {
   uint64_t windows = 0;
-  int64_t tokens = 0;  // in each
+  int64_t tokens = 0;  // tokens in each window
   std::vector<MachineTime> machines;
 };
 
 struct PlanSubject {
   ModelDescription model;
-  std::optional<WeightBytes> weights;  // absent: the folder has only its config
-  std::string lfs_pointer;             // or "": a file of git-LFS that stands for weights
+  std::optional<WeightBytes> weights;  // nullopt: the folder has only its config
+  std::string lfs_pointer;             // a git-LFS pointer in place of weights; "": none
   Deployment deployment;
-  DType own;  // what a cache holds unless told otherwise: the model's dtype
+  DType own;  // the model's dtype, which a cache holds by default
   std::string memory_note =
-      {};  // of deployment.memory: "90 % of 80 GiB"; "": all of what was given
+      {};  // names deployment.memory: "90 % of 80 GiB"; "": all of the given memory
   std::optional<CalibrationTime> calibration = {};
 };
 

@@ -73,7 +73,8 @@ std::string diagnoses_text(const std::vector<Diagnosis>& diagnoses) {
   return text.empty() ? "" : "\n" + text;
 }
 
-// That the scales are of another model, where that was accepted when they were put in.
+// The line that says the scales belong to another model, if that was accepted when they were
+// injected.
 std::string foreign_text(const KvScales& scales) {
   const std::string& foreign = scales.provenance.accepted_foreign;
   return foreign.empty() ? "" : described("another model's", "accepted: " + plain(foreign));

@@ -1,4 +1,4 @@
-// The three lines that come first where scales are shown.
+// The first three lines of every output about scales.
 #pragma once
 
 #include <filesystem>
@@ -9,14 +9,14 @@
 
 namespace fp8kv {
 
-// What was made, whether 1.0 would have done, and what to do next, each on a line; then an empty
-// one. REQUIRES has_evidence().
+// Three lines and an empty one: what was made, whether 1.0 would have done, and what to do next.
+// REQUIRES has_evidence().
 std::string summary_text(const KvScales& scales, const ServingNames& names);
 
-// " and 1 draft layer"; "" for scales of the model's layers alone.
+// " and 1 draft layer"; "" without scales of draft layers.
 std::string and_drafts(const KvScales& scales);
 
-// The page of --report. `about` is the model's folder or the file of the scales, which names it.
+// The page of --report. `about` is the model folder or scale file that the page is named after.
 std::string scales_page(const std::filesystem::path& about, const KvScales& scales,
                         const ServingNames& names, const std::string& date);
 

@@ -9,7 +9,7 @@ namespace fp8kv {
 namespace {
 
 constexpr size_t kGap = 2;
-constexpr size_t kNarrowestText = 20;  // a column of text with less is hard to read
+constexpr size_t kNarrowestText = 20;  // a narrower column of text is hard to read
 
 class Layout {
  public:
@@ -27,7 +27,7 @@ class Layout {
     std::vector<size_t> columns;
     for (size_t i = 0; i < widths_.size(); ++i) columns.push_back(i);
     if (least_of(columns) <= limit_) return print(columns, limit_);
-    // The first name alone rather than none that fit.
+    // If no group fits beside all names, tries the first name alone.
     for (const size_t names : {cells_.names, size_t(1)}) {
       std::string out;
       bool fits = true;
@@ -41,7 +41,7 @@ class Layout {
   }
 
  private:
-  // What the column needs when its texts are broken.
+  // The width that the column needs if its texts are broken.
   size_t narrowest_text(size_t column) const {
     size_t longest_word = kNarrowestText;
     for (const auto& row : cells_.rows) {
@@ -58,7 +58,7 @@ class Layout {
     return total;
   }
 
-  // Each begins with the first `n_names` columns and has one more at least.
+  // Groups of columns. Each starts with the first `n_names` columns, and has at least one more.
   std::vector<std::vector<size_t>> groups(size_t n_names) const {
     std::vector<size_t> names(std::min(n_names, widths_.size()));
     std::iota(names.begin(), names.end(), size_t(0));
@@ -76,7 +76,7 @@ class Layout {
     return groups;
   }
 
-  // The last column gets what the others leave of `limit`.
+  // Prints these columns. The last one gets the width that the others leave of `limit`.
   std::string print(const std::vector<size_t>& columns, size_t limit) const {
     const size_t last = columns.back();
     const size_t others = least_of(columns) - narrowest_[last];

@@ -11,7 +11,8 @@ namespace {
 constexpr size_t kWidth = 100;
 constexpr size_t kIndent = 8;
 
-// Ids and tokens from `begin` to before `end`, some to a line, which says the first one's number.
+// Lines with ids and tokens from `begin` to before `end`. Each line starts with the number of its
+// first token.
 std::string token_lines(const TokenList& list, const Tokenizer& tokenizer, size_t begin,
                         size_t end) {
   std::string text;

@@ -1,4 +1,4 @@
-// What a document is to a model, token by token.
+// A document as the model sees it, token by token.
 #pragma once
 
 #include <cstdint>
@@ -12,15 +12,15 @@ namespace fp8kv {
 
 struct TokenList {
   uint64_t record = 0;              // counted from 1
-  std::string where;                // for people: 'chats.jsonl':3
+  std::string where;                // for messages: 'chats.jsonl':3
   std::string form;                 // "text", "messages"
-  std::optional<std::string> text;  // absent: the record has ids
-  std::vector<int32_t> ids;         // none: there is nothing to run
-  std::vector<size_t> windows;      // where each begins in `ids`
+  std::optional<std::string> text;  // nullopt: the record has ids
+  std::vector<int32_t> ids;         // empty: there is nothing to run
+  std::vector<size_t> windows;      // the start of each window in `ids`
 };
 
 std::string token_list_text(const TokenList& list, const Tokenizer& tokenizer);
-// One object on one line.
+// One JSON object on one line.
 std::string token_list_json(const TokenList& list, const Tokenizer& tokenizer);
 
 }  // namespace fp8kv

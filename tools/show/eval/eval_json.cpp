@@ -80,7 +80,7 @@ void layers(JsonWriter& json, const CandidateReport& of) {
   json.end_array();
 }
 
-// Against the advised cache, in pairs.
+// The paired difference between this cache and the advised one.
 void difference_json(JsonWriter& json, const EvalReport& report, const CandidateReport& of) {
   const CandidateReport* advised = advise(report).cache;
   if (advised == nullptr || advised == &of) return;

@@ -1,5 +1,5 @@
-// An evaluation as JSON, schema "fp8kv.eval/1": every number of the report, figures that are no
-// number (a perplexity beyond all bounds) as null.
+// An evaluation as JSON, schema "fp8kv.eval/1", with every number of the report. Figures that are
+// not finite, such as an infinite perplexity, are null.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// An evaluation on some twenty lines, whatever the model: figures of the caches, the verdict, and
-// the commands that follow from it.
+// An evaluation in about twenty lines for any model: figures of the caches, the verdict, and the
+// commands that follow from it.
 #pragma once
 
 #include <string>

@@ -99,8 +99,8 @@ std::string held_out_table(const EvalReport& report) {
   return cat("\n", sentence(title), "\n", table.text());
 }
 
-// One in full will do, as verdicts on layers are the same for all scales; of the others, what
-// theirs lose.
+// Shows one certificate in full, because the verdicts on layers are the same for all scales. For
+// other candidates shows only what their scales lose.
 std::string certificate(const EvalReport& report) {
   const CandidateReport* const shown = certified_candidate(report);
   if (shown == nullptr) return "";

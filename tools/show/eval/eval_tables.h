@@ -1,5 +1,5 @@
-// Every figure of an evaluation below its summary, as tables for the terminal: by depth and layer,
-// and the certificate.
+// Tables below the summary with every figure of an evaluation: by depth, by layer, and the
+// certificate.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// Figures of tokens as tables show them.
+// Figures of tokens as text for tables.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace fp8kv {
 
-// In plain notation as far as a reader can take it in: "3250", not "3.25e+03".
+// A number in plain notation while that stays readable: "3250", not "3.25e+03".
 std::string plain_number(double value, int digits);
 // "2.4%", "0.03%", "0": a share or relative error to three digits.
 std::string share_text(double share);

@@ -57,7 +57,7 @@ std::string costs_chart(const FitReport& report, const FitSubject& subject) {
   }
   for (const int64_t layer : layers) chart.places.push_back(cat(layer));
   for (size_t format = 0; format < report.formats.size(); ++format) {
-    // Layers that the runtime leaves by itself cost nothing.
+    // A layer that the runtime leaves in 16 bit costs nothing.
     Series series{
         report.formats[format].name, SeriesKind::line, static_cast<int>(format), {}, {}, {}};
     for (const int64_t layer : layers) {

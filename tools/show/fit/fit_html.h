@@ -1,4 +1,4 @@
-// The page of a fit.
+// The HTML page of a fit.
 #pragma once
 
 #include <string>
@@ -13,7 +13,7 @@ struct FitPageHead {
   std::string tool_version;
 };
 
-// A whole page that loads nothing: the choice, the frontier, the layers' costs, the table.
+// A page that loads nothing: the choice, the frontier, the layers' costs and the table.
 std::string fit_html(const FitReport& report, const FitSubject& subject, const FitPageHead& head);
 
 }  // namespace fp8kv

@@ -39,7 +39,7 @@ std::string points_table(const FitReport& report, const FitSubject& subject) {
   return table.text();
 }
 
-// A bar for each layer's cost in the format of the choice, or of the first format.
+// A bar for each layer's cost, in the chosen format, or in the first format without a choice.
 std::string cost_lines(const FitReport& report, const FitSubject& subject) {
   const size_t format = report.chosen ? report.points[*report.chosen].point.format : 0;
   std::vector<LayerCost> costs = report.costs[format].layers;

@@ -1,4 +1,4 @@
-// The result of a fit, for people and for machines.
+// The result of a fit as text and as JSON.
 #pragma once
 
 #include <string>
@@ -11,13 +11,13 @@ namespace fp8kv {
 
 // The model and the runtime of a fit.
 struct FitSubject {
-  std::string model;       // folder, as given
+  std::string model;       // the folder, as given
   std::string runtime;     // "vLLM 0.33"
-  std::string launcher;    // what stands before the folder, "vllm serve "; "": nobody knows
-  std::string dtype_flag;  // the runtime's --kv-cache-dtype for the chosen format
-  std::string unit;        // of the budget's bytes: "B/token", "B/sequence"
-  std::string scales;      // the file that was written, or is to be; "": none
-  std::string copy_for;    // the value of inject's --for; "": the default
+  std::string launcher;    // the command before the folder, "vllm serve "; "": unknown
+  std::string dtype_flag;  // the value of the runtime's --kv-cache-dtype for the chosen format
+  std::string unit;        // the unit of the budget: "B/token", "B/sequence"
+  std::string scales;      // the scale file, written or planned; "": none
+  std::string copy_for;    // the value for inject's --for; "": the default
   const ModelConfig& config;
 };
 
@@ -32,7 +32,7 @@ std::string fit_json(const FitReport& report, const FitSubject& subject);
 // The choice in sentences.
 std::vector<std::string> fit_sentences(const FitReport& report, const FitSubject& subject);
 
-// The commands that serve the choice, in order; none without a choice.
+// The commands that serve the choice, in order. Empty without a choice.
 std::vector<std::string> fit_commands(const FitReport& report, const FitSubject& subject);
 
 }  // namespace fp8kv

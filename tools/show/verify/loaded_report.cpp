@@ -60,7 +60,7 @@ std::string lost_rows(std::span<const ComparedScale> compared) {
 }
 
 void numbers_json(JsonWriter& json, std::string_view name, const std::vector<float>& numbers) {
-  // JSON has no number for what a broken load may leave.
+  // A broken load may leave NaN or infinity, which JSON cannot write as numbers.
   const bool plain = std::all_of(numbers.begin(), numbers.end(),
                                  [](float number) { return std::isfinite(number); });
   if (plain && !numbers.empty()) {

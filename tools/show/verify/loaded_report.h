@@ -1,4 +1,5 @@
-// What a runtime had in memory after it loaded a folder, beside the files: as text and as JSON.
+// The scales in a runtime's memory after it loaded a folder, beside those in the files. As text and
+// as JSON.
 #pragma once
 
 #include <span>

@@ -30,13 +30,13 @@ void rule_json(JsonWriter& json, const RuntimeRule& rule) {
   json.member("basis", basis_name(rule.basis));
 }
 
-// Whether a row for other versions of the runtime would say the same.
+// Whether two versions of one runtime would have the same row.
 bool is_the_same(const RuntimeVerdict& a, const RuntimeVerdict& b) {
   return a.column->runtime == std::string_view(b.column->runtime) && a.rule == b.rule &&
          a.notes == b.notes;
 }
 
-// Neighbouring columns of one runtime that say the same.
+// Neighbouring columns of one runtime with the same verdict.
 struct Alike {
   RuntimeVerdict first;
   RuntimeVerdict last;

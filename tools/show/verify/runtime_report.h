@@ -1,4 +1,4 @@
-// What each runtime will do with a folder or scale file, as text and as JSON.
+// The behaviour of each runtime with a folder or scale file, as text and as JSON.
 #pragma once
 
 #include <string>
@@ -9,14 +9,14 @@
 
 namespace fp8kv {
 
-// Every runtime and version.
+// The table of all runtimes and versions.
 std::string runtimes_table(FactSet facts);
 
-// The newest versions of each runtime, in some ten lines. `more` says where the others are:
-// "--all".
+// The newest versions of each runtime, in about ten lines. `more` names the flag that shows the
+// others: "--all".
 std::string runtimes_summary(FactSet facts, const std::string& more);
 
-// The source of such a table: its last line.
+// The last line of such a table, which names its sources.
 std::string runtime_sources();
 
 // One runtime in the summary.
@@ -27,12 +27,12 @@ struct RuntimeLine {
   std::vector<const RuntimeRule*> notes = {};
 };
 
-// A row for each, then every note once, with the runtimes that it is about.
+// One row for each line. Below them comes every note once, with the runtimes that it applies to.
 std::string runtime_lines(const std::vector<RuntimeLine>& lines, const std::string& more);
 
-// Whether the column has the newest versions of a runtime; never for a branch or a backend.
+// Whether the column has the newest versions of a runtime. False for branches and backends.
 bool has_newest(const RuntimeColumn& column);
-// "vLLM 0.15+": both of one runtime, `last` with its newest versions.
+// "vLLM 0.15+". REQUIRES two columns of one runtime, `last` with the newest versions.
 std::string newest_text(const RuntimeColumn& first, const RuntimeColumn& last);
 
 // Adds the member "runtimes" (an array) and "runtime_facts".

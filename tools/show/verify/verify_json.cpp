@@ -8,7 +8,7 @@
 namespace fp8kv {
 namespace {
 
-// null where it is "".
+// Writes the text, or null for "".
 void text_or_null(JsonWriter& json, const char* key, const std::string& text) {
   json.key(key);
   if (text.empty()) {

@@ -1,4 +1,4 @@
-// What `verify` found, as JSON: see docs/commands.md.
+// The result of `verify` as JSON. See docs/commands.md.
 #pragma once
 
 #include <string>

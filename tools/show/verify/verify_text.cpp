@@ -13,7 +13,7 @@
 namespace fp8kv {
 namespace {
 
-// Neighbours in the table of which the same is said, as one row.
+// Neighbouring runtimes with the same result, as one row of the table.
 struct Row {
   const VerifiedRuntime* first;
   const VerifiedRuntime* last;
@@ -48,7 +48,8 @@ std::vector<Row> all_rows(const VerifyReport& report) {
   return rows;
 }
 
-// Those that were asked for and lose scales, where the way out is the same too.
+// The runtimes that were asked for and lose scales. Neighbours share a row if their remedies are
+// the same too.
 std::vector<Row> lost_rows(const VerifyReport& report) {
   std::vector<Row> rows;
   for (const VerifiedRuntime& each : report.runtimes) {
@@ -64,7 +65,7 @@ std::vector<Row> lost_rows(const VerifyReport& report) {
   return rows;
 }
 
-// "exact", "rounded, FP8 on", "partly lost"; "FP8 on" where nobody has to ask for such a cache.
+// "exact", "rounded, FP8 on", "partly lost". "FP8 on" means that the folder turns the FP8 cache on.
 std::string result_of(const RuntimeFate& fate) {
   const char* result = "missing";
   if (!fate.layers.empty()) {
@@ -92,7 +93,7 @@ std::string table_of(const std::vector<Row>& rows) {
   return table.text();
 }
 
-// The newest versions of each runtime, and of the others nothing.
+// The rows for the newest versions of each runtime.
 std::string newest_of(const std::vector<Row>& rows) {
   std::vector<RuntimeLine> lines;
   for (const Row& row : rows) {
@@ -153,7 +154,7 @@ std::string names_of(const std::vector<const LayerOnDisk*>& layers) {
   return cat(text, names.size() == 2 ? " and " : " to ", plain(names.back()));
 }
 
-// What is lost in which layers, a line for each reason.
+// The layers that lose scales, one line for each reason.
 std::string losses_of(const RuntimeFate& fate, const ScalesOnDisk& scales) {
   std::map<std::pair<Fate, std::string>, std::vector<const LayerOnDisk*>> groups;
   for (size_t i = 0; i < fate.layers.size(); ++i) {
@@ -182,7 +183,7 @@ std::string serving_of(const VerifyReport& report) {
   return text;
 }
 
-// Whose scales they are, where that is another tool and the dialect does not say all of it.
+// Names the tool that made the scales, if the dialect alone does not say so.
 std::string producer_line(const VerifyReport& report) {
   const std::string producer = producer_text(report.provenance);
   if (producer.empty() || producer == "fp8kv" || producer == report.dialect) return "";

@@ -1,4 +1,4 @@
-// What `verify` found, for people and as test cases.
+// The result of `verify` as text and as JUnit test cases.
 #pragma once
 
 #include <string>
@@ -7,14 +7,14 @@
 
 namespace fp8kv {
 
-// newest: the newest versions of each runtime. all: every one in the report.
+// newest: the newest versions of each runtime. all: every version in the report.
 enum class VerifyDetail { newest, all };
 
 std::string verify_text(const VerifyReport& report, VerifyDetail detail);
-// One case for each runtime that was asked for.
+// One test case for each requested runtime.
 std::string verify_junit(const std::string& path, const VerifyReport& report);
 
-// "SGLang 0.5.23: ignored; ...", for each that was asked for and does not get all scales.
+// "SGLang 0.5.23: ignored; ...", for each requested runtime that does not get all scales.
 std::vector<std::string> verify_failures(const VerifyReport& report);
 
 }  // namespace fp8kv
