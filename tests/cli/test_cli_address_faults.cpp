@@ -1,4 +1,5 @@
-// Servers that refuse, fail, lie or change: each is an error that names the cause, or a few tries.
+// Servers that refuse, fail, lie or change. Each gives an error that names the cause, or a few
+// retries.
 #include <atomic>
 #include <future>
 #include <map>
@@ -19,7 +20,7 @@ bool has(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
-// Runs extract on a hub that answers so: its message and exit code.
+// Runs extract on a hub with these answers.
 test::CliResult extract(const test::HubServer::InPlace& in_place) {
   const test::HubPlace place(in_place);
   return place.run({"extract", "hf://org/big"});
@@ -146,7 +147,7 @@ TEST_CASE("cli address faults: no redirect of a public hub leads into a private 
   if (!test::reads_addresses()) return;
   for (const char* target : {"http://127.0.0.1:9/x", "http://127.1:9/x", "http://[::1]:9/x"}) {
     CAPTURE(std::string(target));
-    // The server, as a proxy, answers for a host that is public by its name.
+    // The server acts as a proxy for a host whose name is public.
     const test::HubPlace place([&](const test::HubAsk&) {
       return Answer({302, {{"Location", target}}});
     });

@@ -1,4 +1,4 @@
-// Models at addresses: what is asked for, what comes out, and what is kept.
+// Models at addresses: the requests, the results, and the cache.
 #include <algorithm>
 #include <filesystem>
 #include <string>
@@ -17,7 +17,7 @@ bool has(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
-// The one model that the cache has.
+// The folder of the only model in the cache.
 fs::path cached_folder(const test::HubPlace& place) {
   for (const auto& entry : fs::recursive_directory_iterator(place.temp / "cache")) {
     if (entry.path().filename() == "config.json") return entry.path().parent_path();
@@ -34,7 +34,7 @@ TEST_CASE("cli addresses: 16 GB cost some kilobytes, and give the bytes of a loc
   CHECK_MESSAGE(result.exit_code == 0, result.err);
   CHECK(result.out == place.local());
   const std::vector<test::HubAsk> asked = place.server.asked();
-  // config.json, index, two absent files, and twice a header; then the scales of each shard.
+  // config.json, the index, two missing files, two reads per header, then the scales of each shard.
   CHECK(asked.size() == 16);
   CHECK(place.server.body_bytes() < 20'000);
   CHECK(has(result.err,
@@ -151,7 +151,7 @@ TEST_CASE("cli addresses: what was read is never taken for a model with weights"
   if (!test::reads_addresses()) return;
   const test::HubPlace place;
   test::TinyConfig config = test::tiny_config();
-  config.vocab_size = 4096;  // 512 KiB, more than the first read of a file
+  config.vocab_size = 4096;  // makes 512 KiB, more than the first read of a file
   test::write_tiny_checkpoint(place.temp / "hub/org/tiny", config);
   place.temp.write("ids.jsonl", "{\"input_ids\": [1, 5, 9]}\n");
   CHECK(place.run({"plan", "hf://org/tiny"}).exit_code == 0);

@@ -1,4 +1,4 @@
-// Scale files whose scales are not what their own amax gives, in every command that reads them.
+// Every command reads scale files whose scales do not follow from their amax.
 #include <algorithm>
 #include <filesystem>
 #include <span>
@@ -24,7 +24,7 @@ std::string text_of(const Json& json) {
   return out.value(json).text();
 }
 
-// The tiny model, and a scale file of it.
+// The tiny model, and its scale file.
 struct Shell {
   explicit Shell(const std::string& policy = "amax") {
     test::write_tiny_checkpoint(temp / "model", test::tiny_config());
@@ -37,7 +37,7 @@ struct Shell {
   test::CliResult run(const Strings& arguments) const {
     return test::run_cli(arguments, {.folder = temp.path()});
   }
-  // With the scale of V in layer 1 times `factor`, in both places that have it.
+  // Multiplies the scale of V in layer 1 by `factor`, in both places of the file.
   void edit(float factor) const {
     const std::string text = test::read_file(temp / "s.json");
     const Json file = Json::parse(text, "s.json");

@@ -1,5 +1,5 @@
-// `attest` asked about servers of the test's own, which compute with the demo model in a known
-// cache and answer as vLLM, SGLang and TGI do.
+// `attest` with test servers that compute with the demo model in a known cache. They answer like
+// vLLM, SGLang and TGI.
 #include <string>
 #include <vector>
 
@@ -15,7 +15,7 @@ namespace {
 using test::AttestPlace;
 using Change = std::optional<test::HubAnswer>;
 
-// Enough windows for every answer below.
+// Enough windows to decide every case below.
 const std::vector<std::string> kWindows = {"--samples", "24", "--seq-len", "40", "-q"};
 
 bool has(const std::string& text, const std::string& part) {
@@ -27,7 +27,7 @@ test::CliResult attest_with(const AttestPlace& place, std::vector<std::string> m
   return place.run(more);
 }
 
-// The command's result with a server that answers so.
+// Runs the command against a server with changed answers.
 test::CliResult faulty(const AttestPlace::Change& change, const std::string& key = "") {
   const AttestPlace place("vllm", "these scales", change);
   std::vector<std::string> flags = {"--samples", "8", "-q"};
@@ -83,7 +83,7 @@ TEST_CASE("cli attest: no more is asked than it takes to decide") {
   const test::CliResult result = attest_with(place, {"--json"});
   const Json found = Json::parse(result.out, "out");
   CHECK(found.at("windows").size() == 8);
-  // Three probes, the list of models, and a question for each window.
+  // Three probes, the list of models, and one question per window.
   CHECK(place.server.asked().size() == 12);
 }
 

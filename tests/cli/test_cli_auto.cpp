@@ -1,4 +1,4 @@
-// As many windows as amax takes to settle: --samples auto.
+// --samples auto takes windows until amax settles.
 #include <string>
 #include <vector>
 

@@ -14,7 +14,7 @@
 namespace fp8kv {
 namespace {
 
-// Layer 0 needs its scale, layer 1 has too wide a V, layer 2 is tame. K of 2 heads.
+// Layer 0 needs its scale, V of layer 1 is too wide, layer 2 is tame. K has 2 heads.
 constexpr const char* kScaleFile = R"({
   "model_type": "llama",
   "kv_cache": {"dtype": "float8_e4m3fn",
@@ -171,7 +171,7 @@ TEST_CASE("cli certificate: scales that cannot be judged pass with a warning, or
   const test::CliResult passed = run(inject("enough.json", "c"), {"--require-evidence", "-q"});
   CHECK(passed.exit_code == 0);
   CHECK(passed.err.find("too little text") == std::string::npos);
-  // Other tools say nothing of their text.
+  // Scale files of other tools have no record of their text.
   folder.write("foreign.json", R"({"model_type": "llama", "kv_cache": {"dtype": "float8_e4m3fn",
       "scaling_factor": {"0": {"0": 1, "1": 1, "2": 1, "3": 1, "4": 1, "5": 1}}}})");
   CHECK(run(inject("foreign.json", "d"), {}).err.find("too little text") == std::string::npos);
@@ -207,7 +207,7 @@ TEST_CASE("cli: every command that reads scales warns of one that no model leads
   says({"run", demo, "--scales", "plain.json", "--prompt", "London", "-n", "1"});
   says({"eval", demo, "--scales", "plain.json", "--data", text, "--samples", "1", "--seq-len", "16",
         "--greedy-tokens", "0"});
-  // What the folder carries is read by other ways.
+  // run reads the folder's scales in another way, and inspect reads the file in a third.
   const test::CliResult carried =
       test::run_cli({"run", "out", "--prompt", "London", "-n", "1"}, folder.path());
   CHECK(carried.err.find("implausible-scale: the scale of layer 3 K") != std::string::npos);
@@ -219,7 +219,7 @@ TEST_CASE("cli: every command that reads scales warns of one that no model leads
 TEST_CASE("cli merge: a scale that no model leads to is warned of") {
   const test::TempDir folder;
   std::string file = kScaleFile;
-  // K of layer 0: amax and scale that fit each other, and nothing else.
+  // Amax and scale of K in layer 0 become implausible, but still agree with each other.
   const auto change = [&](const std::string& from, const std::string& to) {
     const size_t at = file.find(from);
     REQUIRE(at != std::string::npos);

@@ -1,4 +1,4 @@
-// Chat templates as commands use them.
+// Chat templates in commands.
 #include <doctest/doctest.h>
 
 #include "json/json.h"
@@ -36,7 +36,7 @@ struct ChatModel {
     return test::run_cli(arguments, {.folder = temp.path()});
   }
 
-  // Of `data`, as JSON.
+  // The scale file of a calibration on `data`.
   std::string scales_of(const std::string& data) const {
     const test::CliResult made = run({"calibrate", "model", "--data", data, "--samples", "2", "-o",
                                       data + ".json", "--json", "-q"});

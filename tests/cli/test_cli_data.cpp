@@ -50,7 +50,7 @@ struct Place {
   test::TempDir temp;
 };
 
-// Records of a single window each.
+// Records that each make a single window.
 std::string id_records(int count) {
   std::string records;
   for (int i = 0; i < count; ++i) {

@@ -14,7 +14,7 @@ constexpr const char* kShape =
     R"("num_hidden_layers": 4, "num_attention_heads": 4, "num_key_value_heads": 2,
        "hidden_size": 32, "max_position_embeddings": 100)";
 
-// A folder "model" with the tiny model's weights, and a config.json of another.
+// A folder "model" with the tiny model's weights and another model's config.json.
 struct Folder {
   Folder() { test::write_tiny_checkpoint(temp / "model", test::tiny_config()); }
   test::CliResult run(const std::string& command, const std::string& config, bool json) const {
@@ -47,7 +47,7 @@ std::string wrapped(const std::string& key, const std::string& text) {
 TEST_CASE("cli: inspect and plan agree on what a token takes, however a config says it") {
   const Folder folder;
   const std::string shape = kShape;
-  // Of one layer: K and V of 2 heads of 8.
+  // Elements of one layer: K and V of 2 heads of 8.
   const struct {
     std::string config;
     int64_t cache_layers, window_layers, elements;

@@ -1,4 +1,4 @@
-// doctor, and what --device says, where modules are missing, damaged or of another version.
+// doctor and --device with modules that are missing, damaged or of another version.
 #include <filesystem>
 #include <string>
 
@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The program in a folder of its own, where modules can be put beside it.
+// A copy of the program in its own folder, so that modules can be put beside it.
 struct Installed {
   Installed() {
     fs::create_directory(folder / "bin");
@@ -90,7 +90,7 @@ TEST_CASE("doctor: FP8KV_CPU names the instruction set that every command takes"
   CHECK(line_with(with("portable", {"doctor"}).out, "cpu ").ends_with(", portable by FP8KV_CPU"));
   const Json json = Json::parse(with("portable", {"doctor", "--json"}).out, "doctor");
   CHECK(json.at("cpu").at("instructions").as_string() == "portable");
-  // The memory that is free changes from one call to the next.
+  // Compares only the line about the CPU, because free memory changes between calls.
   CHECK(line_with(with("", {"doctor"}).out, "cpu ") ==
         line_with(installed.run({"doctor"}).out, "cpu "));
   const std::string demo = (test::source_dir() / "datasets/demo").string();
@@ -126,7 +126,7 @@ TEST_CASE("doctor: a module that others may change is named and not loaded") {
 
 TEST_CASE("doctor: a module that cannot be used is named with the reason") {
   struct Case {
-    const char* module;  // what lies there; "": a file that is no library
+    const char* module;  // the module in that place; "": a file that is not a library
     std::string reason;
     std::string help;
   };

@@ -1,4 +1,4 @@
-// Layers that draft tokens, through the commands.
+// Draft layers in every command.
 #include <string>
 #include <vector>
 
@@ -82,7 +82,7 @@ TEST_CASE("cli drafts: the whole way, from calibrate to a folder and back") {
     const test::CliResult injected =
         place.run({"inject", "m", "--scales", "scales.json", "--out", "out"});
     CHECK(injected.exit_code == 0);
-    // The folder carries the maxima of draft layers too, so that the file comes back whole.
+    // The folder also stores the maxima of draft layers, so extract restores the whole file.
     CHECK(place.run({"extract", "out", "-o", "-"}).out == place.read("scales.json"));
     CHECK(!has(injected.err, "draft layer"));
     const Json inspected = draft_of(place.run({"inspect", "out", "--json"}).out);

@@ -1,4 +1,4 @@
-// `fp8kv equalize`, as processes of the built program: what it makes, says and refuses.
+// Runs `fp8kv equalize` as a process: outputs, messages and refusals.
 #include <filesystem>
 #include <map>
 #include <string>
@@ -20,7 +20,7 @@ namespace {
 namespace fs = std::filesystem;
 using Strings = std::vector<std::string>;
 
-// A model in BF16 whose first pair of K is 32 times too large, and a text for it.
+// A BF16 model whose first pair of K is 32 times too large, and a text for it.
 class EqualizePlace {
  public:
   explicit EqualizePlace(int64_t head_dim = 8) {
@@ -90,7 +90,7 @@ TEST_CASE("cli equalize: makes a bit-equal folder whose cache loses less, and re
   CHECK(record.at("layers").size() == 2);
   CHECK(record.at("layers")[0].at("k_exponents")[0].size() == 8);
   CHECK(test::read_file(place / "out/notes.txt") == "{}");
-  // Text of both models, from a cache in 16 bit.
+  // Generates text from a 16-bit cache, to compare both models.
   const auto text_of = [&](const std::string& model) {
     return test::run_cli({"run", model, "--input-ids", "1,5,9", "--max-tokens", "8",
                           "--kv-cache-dtype", "bf16", "--device", "cpu", "--json"},

@@ -28,14 +28,14 @@ test::CliResult eval_windows(const test::TempDir& folder, int windows, int token
   return test::run_cli(arguments, folder.path());
 }
 
-// Enough text for its figures to mean something, and for verdicts.
+// Enough text for meaningful figures and verdicts.
 constexpr int kWindows = test::kSanitized ? 8 : 6;
 constexpr int kTokens = test::kSanitized ? 128 : 256;
 test::CliResult eval(const test::TempDir& folder, const std::vector<std::string>& more) {
   return eval_windows(folder, kWindows, kTokens, more);
 }
 
-// Where names, files and shapes of the answer are looked at, and no figures.
+// Little text, for tests of names, files and shapes but not of figures.
 test::CliResult eval_little(const test::TempDir& folder, const std::vector<std::string>& more) {
   return eval_windows(folder, 2, 32, more);
 }
@@ -60,7 +60,7 @@ TEST_CASE("cli eval: calibrated FP8 passes the gate that unit and shared scales 
   CHECK(result.err.find("fp8_e4m3 amax") == std::string::npos);
   CHECK(line(result.out, 0).starts_with("cache "));
   CHECK(line(result.out, 1).starts_with("float16 (baseline)"));
-  // The layers whose ranges were moved, and no others.
+  // Only the layers whose ranges were moved need scales.
   CHECK(
       result.out.find("verdict   layers 0 and 1 need their scales; 1.0 is safe in the other 4\n") !=
       std::string::npos);
@@ -114,7 +114,7 @@ TEST_CASE("cli eval: JSON has what the gates decide by") {
   CHECK(shared.at("total").at("ppl_delta").as_double() > 0.1);
   CHECK(half.at("total").at("kld").as_double() == 0);
   CHECK(amax.at("greedy").size() == kWindows);
-  // One scale for K and V of layer 1 flushes its V to zero, all but a few of the largest.
+  // One scale for K and V of layer 1 flushes all but a few of the largest V to zero.
   const Json v = shared.at("layers")[1].at("v");
   CHECK(v.at("zero").as_double() > 0.99 * v.at("values").as_double());
   CHECK(amax.has("certificate"));
@@ -127,7 +127,7 @@ TEST_CASE("cli eval: scales of a file, of other text and of the model itself") {
   folder.write("a.txt", "London is the capital of England. It was a foggy Friday.");
   const test::CliResult other = eval_little(
       folder, {"--calibrate-on", "a.txt", "--greedy-tokens", "0", "--policy", "amax*2"});
-  CHECK(other.exit_code == 3);  // one window, where --samples asks for two
+  CHECK(other.exit_code == 3);  // one window, and --samples asks for two
   CHECK(other.err ==
         "fp8kv: eval: 'a.txt' gives 1 of the 2 windows asked for\n"
         "help: add data, or pass --samples 1 to use what is there\n");
@@ -195,8 +195,8 @@ TEST_CASE("cli eval: contradictions are refused before any work") {
         "help: write METRIC OP NUMBER[%], as in \"kld > 0.05\", or \"default\"\n");
 }
 
-// What a text looks like on any machine: numbers that stand alone as #, with their sign and their
-// per cent, and blanks between columns as one.
+// The text without machine-dependent parts: a number with sign and per cent becomes #, and blanks
+// between columns become one blank.
 std::string shape_of(const std::string& text) {
   std::string out;
   for (size_t i = 0; i < text.size();) {
@@ -375,7 +375,7 @@ TEST_CASE("cli eval: the same JSON from 1, 2, 3 and 4 threads") {
   for (const std::string& each : texts) CHECK(each == texts[0]);
 }
 
-// A model with room for 1,024 tokens, two windows of 700 and one of 40.
+// The model has room for 1,024 tokens. The text has two windows of 700 and one of 40.
 TEST_CASE("cli eval: losses by depth, in text, JSON and page") {
   const test::TempDir folder;
   test::TinyConfig config = test::tiny_config();
@@ -397,7 +397,7 @@ TEST_CASE("cli eval: losses by depth, in text, JSON and page") {
   };
   const Json depths = Json::parse(run({"--json"}).out, "stdout").at("candidates")[0].at("depths");
   REQUIRE(depths.size() == 2);
-  // A prediction with n tokens before it is n deep: 1 to 511, and 512 to 699.
+  // The depth of a prediction is the number of tokens before it: 1 to 511, then 512 to 699.
   CHECK(depths[0].at("first_depth").as_int() == 0);
   CHECK(depths[0].at("end_depth").as_int() == 512);
   CHECK(depths[0].at("tokens").as_int() == 2 * 511 + 39);
@@ -418,7 +418,7 @@ TEST_CASE("cli eval: losses by depth, in text, JSON and page") {
   CHECK(page.find(">512–2,048</text>") != page.npos);
 }
 
-// 2,048 rows of 131,072 logits are 1 GiB for each of three caches.
+// Three caches with 2,048 rows of 131,072 logits would each take 1 GiB.
 TEST_CASE("cli eval: memory for logits is bounded, whatever vocabulary and windows") {
 #ifdef __SANITIZE_THREAD__
   std::printf("[skipped] ThreadSanitizer's own memory would be counted\n");

@@ -1,4 +1,4 @@
-// What extract prints and writes, and how diagnoses are said, on the checkpoints of
+// The output of extract and its messages for diagnoses, on the checkpoints of
 // tests/golden/dialects.
 #include <filesystem>
 #include <string>

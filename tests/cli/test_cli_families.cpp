@@ -1,5 +1,5 @@
-// Calibrations of models whose layers differ in their caches, from the command line: two that are
-// merged are one of both texts, and what is put into the model comes out of it.
+// Calibrates models whose layers differ in their caches. Merging two calibrations equals one of
+// both texts. Scales injected into a model can be extracted again.
 #include <string>
 #include <vector>
 
@@ -16,7 +16,7 @@ namespace {
 
 const std::string kLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
 
-// A letter is a token.
+// Every letter is one token.
 std::string tokenizer_json() {
   test::SmallTokenizer tokenizer;
   tokenizer.vocab = R"({"<unk>":0)";
@@ -105,7 +105,7 @@ TEST_CASE("cli families: layers with other numbers of heads have as many scales 
       {"eval", place.path(), "--data", "b.txt", "--scales", "a.json", "--seq-len", "60", "-q"});
   CHECK(evaluated.err == "");
   CHECK(evaluated.exit_code == 0);
-  // A layer with two heads takes no scale of one.
+  // A layer with two heads refuses a list with the scale of one.
   std::string text = test::read_file(place.folder / "a.json");
   const size_t key = text.find("layer_kv_heads");
   REQUIRE(key != text.npos);

@@ -1,4 +1,4 @@
-// `fp8kv fit`, as processes of the built program: what it chooses, writes and refuses.
+// Runs `fp8kv fit` as a process: choices, outputs and refusals.
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -18,7 +18,7 @@ namespace {
 namespace fs = std::filesystem;
 using Strings = std::vector<std::string>;
 
-// A model in BF16 whose K of layer 1 is large, so that its cache loses most, and a text for it.
+// A BF16 model and a text. K of layer 1 is large, so the cache of that layer loses most.
 class FitPlace {
  public:
   explicit FitPlace(int64_t head_dim = 16) {
@@ -96,7 +96,7 @@ TEST_CASE("cli fit: leaves the layer that loses most in 16 bit, and records it")
   CHECK(says_that(read_text(place / "s.json"), "\"skip_layers\""));
   CHECK(says_that(read_text(place / "fit.html"), "(chosen)"));
 
-  // The layers that the file names are measured in 16 bit, and lose what was confirmed.
+  // inject passes on the layers that the scale file leaves in 16 bit.
   const test::CliResult inject =
       test::run_cli({"inject", "m", "--scales", "s.json", "-o", "out"}, place.folder().path());
   CHECK(inject.exit_code == 0);

@@ -1,4 +1,4 @@
-// Scales of another model, as the program takes or refuses them.
+// Commands accept or refuse scales of another model.
 #include <filesystem>
 #include <functional>
 #include <string>
@@ -22,7 +22,7 @@ const std::string kHelp =
     "help: calibrate this model; where you know that the scales serve it, pass "
     "--accept-foreign-scales, which is recorded in what is written\n";
 
-// The tiny model with scales of its own, and room for relatives of it.
+// The tiny model with its own scales, and room for related models.
 struct Shell {
   Shell() {
     test::write_tiny_checkpoint(temp / "model", test::tiny_config());
@@ -37,14 +37,14 @@ struct Shell {
   void set_in(const char* name, const char* key, const std::string& value) const {
     temp.write(name, json_with_member(file(name), key, value));
   }
-  // A model beside it with changed weights.
+  // Writes a copy of the model with changed weights as "tuned".
   void write_tuned(const std::function<void(test::TinyTensor&)>& edit) const {
     test::write_tiny_checkpoint(temp / "tuned", test::tiny_config());
     std::vector<test::TinyTensor> tensors = test::tiny_tensors(test::tiny_config());
     for (test::TinyTensor& tensor : tensors) edit(tensor);
     test::write_tiny_weights(temp / "tuned", tensors, DType::f32);
   }
-  // The commands that take scales for a model.
+  // Every command that takes scales for a model.
   std::vector<Strings> users(const std::string& model) const {
     return {{"inject", model, "-s", "s.json", "-o", "out"},
             {"inject", model, "-s", "s.json", "--for", "json", "-o", "out.json"},
@@ -71,11 +71,11 @@ TEST_CASE("cli foreign scales: those of the model itself go through without a wo
   for (const Strings& command : shell.users("model")) {
     CAPTURE(command[0]);
     const test::CliResult result = shell.run(command);
-    // Only inject speaks of them, of their few tokens.
+    // Only inject mentions the scale file, because it was made from few tokens.
     const bool silent = !says(result.err, "s.json': ") ||
                         (command[0] == "inject" && says(result.err, "s.json': too little text"));
     CHECK(silent);
-    if (command[0] != "run") CHECK(result.exit_code == 0);  // which wants a tokenizer
+    if (command[0] != "run") CHECK(result.exit_code == 0);  // run needs a tokenizer
   }
 }
 
@@ -166,7 +166,7 @@ TEST_CASE("cli foreign scales: accepting them is recorded in what is written, an
   CHECK(says(shell.run({"inspect", "out.json"}).out, row));
   CHECK(says(shell.run({"inspect", "out", "--json"}).out,
              cat("\"accepted_foreign\": \"", difference, "\"")));
-  // What was accepted once is not accepted for ever.
+  // Scales accepted once must be accepted again for the next output.
   CHECK(shell.run({"inject", "other", "-s", "out.json", "-o", "again"}).exit_code == 3);
 }
 

@@ -1,4 +1,4 @@
-// Cache formats and layers left in 16 bit, from the command line.
+// Cache formats, and layers left in 16 bit, on the command line.
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -32,7 +32,7 @@ test::CliResult on_text(const test::TempDir& folder, const std::string& command,
              more);
 }
 
-// The KLD of every candidate, by name.
+// The KLD of each candidate with its name.
 std::vector<std::pair<std::string, double>> klds(const test::CliResult& result) {
   REQUIRE(result.exit_code == 0);
   const Json report = Json::parse(result.out, "eval");
@@ -127,7 +127,7 @@ TEST_CASE("cli formats: NVFP4 scales go into a folder, serve there, and come out
       test::run_cli({"inject", kDemo, "-s", "n.json", "-o", "out"}, folder.path());
   CHECK(injected.exit_code == 0);
   CHECK(injected.out.find("vllm serve out --kv-cache-dtype nvfp4\n") != std::string::npos);
-  // The demo is in F16, to which vLLM rounds: amax / 2688 of its smallest V is too small for that.
+  // vLLM rounds to the demo's F16, where amax / 2688 of its smallest V becomes zero.
   const test::CliResult rounded =
       test::run_cli({"verify", "out", "--runtime", "vllm@0.33"}, folder.path());
   CHECK(rounded.exit_code == 1);
@@ -149,7 +149,7 @@ TEST_CASE("cli formats: NVFP4 scales go into a folder, serve there, and come out
   CHECK(own.out.find("such a cache makes its own scales, and takes none of a model") !=
         std::string::npos);
   CHECK(test::run_cli({"diff", "out", "n.json"}, folder.path()).exit_code == 0);
-  // The folder's own scales serve its cache: the same text as with the file.
+  // The folder's own scales give the same text as the scale file.
   const Arguments generate = {"Once", "--max-tokens", "8", "-q"};
   Arguments of_folder = {"run", "out"}, of_file = {"run", kDemo, "-s", "n.json"};
   of_folder.insert(of_folder.end(), generate.begin(), generate.end());
@@ -212,7 +212,7 @@ TEST_CASE("cli formats: eval adds the same cache as other kernels compute with i
   CHECK(found[2].first == "fp8_e4m3 amax, rounded towards zero");
   CHECK(found[4].first == "fp8_e4m3 unit, attention in FP8");
   CHECK(found[1].second > found[0].second);
-  // Twice the error of a value is about four times the divergence.
+  // Twice the error of a value gives about four times the divergence.
   CHECK(found[2].second > 2 * found[0].second);
   const Json candidates = Json::parse(result.out, "eval").at("candidates");
   CHECK(candidates[1].at("attention").as_string() == "fp8");
@@ -284,7 +284,7 @@ TEST_CASE("cli formats: a skipped layer is left in 16 bit by eval, run and plan"
   CHECK(some.first == "nvfp4 amax, 16-bit layers 0-2 and 5");
   CHECK(some.second > 0);
   CHECK(some.second < all);
-  // 4 layers of 2 heads of 32 take 144 bytes each, 2 take 256.
+  // Four layers of 2 heads of 32 take 144 bytes each, two layers take 256.
   const Json plan = Json::parse(test::run_cli({"plan", kDemo, "--json", "--kv-cache-dtype", "nvfp4",
                                                "--kv-cache-dtype-skip-layers", "0,5"},
                                               folder.path())

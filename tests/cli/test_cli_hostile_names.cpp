@@ -1,4 +1,4 @@
-// Names from foreign files reach a terminal as text that does nothing, and a shell as one word.
+// Names from foreign files must do nothing in a terminal, and be one word in a shell.
 #include <filesystem>
 #include <sstream>
 #include <string>
@@ -24,12 +24,12 @@ namespace {
 namespace fs = std::filesystem;
 using Strings = std::vector<std::string>;
 
-// Clears the screen in two ways, turns the line around, forges a line, and runs a command.
+// Clears the screen in two ways, reverses the line, forges a line, and runs a command.
 const std::string kActs = "\x1b[2J\u009b2J\x7f\r\u202e\u2066\nFORGED";
 const std::string kRuns = "a; touch X; '$(touch X)`touch X`";
 const std::string kHostile = kRuns + kActs;
 
-// A string of JSON, with its quotes.
+// The name as a JSON string, with quotes.
 std::string in_json(const std::string& name) {
   JsonWriter json(JsonWriter::Layout::one_line);
   json.value(name);
@@ -61,7 +61,8 @@ struct Place {
     temp.write("ids.jsonl", "{\"input_ids\": [1, 5, 9, 33]}\n");
     temp.write("chat.jsonl", "{\"messages\": [{\"role\": \"user\", \"content\": \"ab\"}]}\n");
   }
-  // `shows_text`: standard output has text that was given, with its lines.
+  // Runs a command and checks its output. `shows_text`: stdout repeats given text, which may have
+  // line ends.
   test::CliResult run(const Strings& arguments, bool shows_text = false) const {
     const test::CliResult result = test::run_cli(
         arguments,
@@ -77,7 +78,7 @@ struct Place {
   test::TempDir temp;
 };
 
-// The words that the shell reads in each command behind `begin` in `text`.
+// The words of each command that follows `begin` in `text`, as a shell splits them.
 std::vector<Strings> commands_behind(const std::string& begin, const std::string& text,
                                      const fs::path& folder) {
   std::vector<Strings> commands;

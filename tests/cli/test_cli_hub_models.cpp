@@ -1,4 +1,4 @@
-// Models by the names that they have on the Hugging Face Hub.
+// Models by their names on the Hugging Face Hub.
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The tiny model as huggingface_hub keeps it: links to blobs.
+// The tiny model in the layout of huggingface_hub's cache: links to blobs.
 struct Shell {
   Shell() {
     const fs::path entry = temp / "cache/models--org--tiny", snapshot = entry / "snapshots/c0ffee";

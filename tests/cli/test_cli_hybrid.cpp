@@ -1,4 +1,4 @@
-// Every command on a model of which only layers 1 and 3 of 5 write a KV cache.
+// Every command on a model where only layers 1 and 3 of 5 write a KV cache.
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -13,7 +13,7 @@
 namespace fp8kv {
 namespace {
 
-// As `calibrate` would write it: layer 1 needs its scale, layer 3 has too wide a V.
+// A scale file like calibrate's: layer 1 needs its scale, V of layer 3 is too wide.
 constexpr const char* kScaleFile = R"({
   "model_type": "nemotron_h",
   "kv_cache": {"dtype": "float8_e4m3fn", "scaling_factor": {"0": {"1": 2, "3": 128}}},
@@ -32,7 +32,7 @@ constexpr const char* kScaleFile = R"({
   }
 })";
 
-// vLLM's schema, as for SGLang.
+// A scale file in vLLM's schema, which SGLang reads too.
 constexpr const char* kPlainFile = R"({
   "model_type": "nemotron_h",
   "kv_cache": {
@@ -206,7 +206,7 @@ TEST_CASE("cli hybrid: vLLM's schema names the layers with a cache, and is read 
         "one is a thousand times smaller, it vanishes\n"
         "unnamed-layers: no scale is given for layers 0 and 2, which is right where the model "
         "writes no KV cache there; harmless: 'fp8kv inject' checks it against the model\n");
-  // The model has one more layer than the file tells of.
+  // The model has one more layer than the file.
   const test::CliResult whole =
       place.run({"inject", "model", "--scales", "plain.json", "--for", "json", "-o", "w.json"});
   CHECK(whole.exit_code == 0);

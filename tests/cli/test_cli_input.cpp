@@ -16,14 +16,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A folder with a tiny model in it, as `model`, and tokenized data.
+// A folder with a tiny model, "model", and tokenized data.
 struct Inputs {
   explicit Inputs(const test::TinyOptions& options = {}) {
     test::write_tiny_checkpoint(temp / "model", test::tiny_config(), options);
     temp.write("ids.jsonl", "{\"input_ids\": [1, 5, 9, 33]}\n");
   }
 
-  // Runs a command that must fail, and gives what it says but for the notes before.
+  // Runs a command that must fail. Returns its error without the notes before it.
   std::string failure(const std::vector<std::string>& arguments, int exit_code = 3,
                       const std::string& input = "") const {
     const test::CliResult result =
@@ -171,7 +171,7 @@ TEST_CASE("cli: NaN in the weights stops calibration at its layer and head") {
   std::vector<test::TinyTensor> tensors = test::tiny_tensors(test::tiny_config());
   for (test::TinyTensor& tensor : tensors) {
     if (tensor.name != "model.layers.1.self_attn.k_proj.weight") continue;
-    tensor.values.back() = std::numeric_limits<float>::quiet_NaN();  // of the last KV head
+    tensor.values.back() = std::numeric_limits<float>::quiet_NaN();  // in the last KV head
   }
   test::write_tiny_weights(in.temp / "model", tensors, DType::f32);
   CHECK(in.failure({"calibrate", "model", "--data", "ids.jsonl"}) ==
@@ -263,7 +263,7 @@ TEST_CASE("cli: windows longer than the model's context are refused when asked f
         "(max_position_embeddings)\nhelp: --seq-len 128 is the longest\n");
 }
 
-// vLLM's schema with these scales, one a layer.
+// A scale file in vLLM's schema, one scale per layer.
 std::string scale_file(const std::vector<std::string>& scales) {
   std::string text = R"({"model_type": "llama", "kv_cache": {"dtype": "float8_e4m3fn", )";
   text += R"("scaling_factor": {"0": {)";

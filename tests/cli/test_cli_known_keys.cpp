@@ -1,4 +1,4 @@
-// Keys of config.json that nobody knows: said, recorded, shown, and refused with --strict.
+// Unknown keys of config.json are noted, recorded, shown, and refused with --strict.
 #include <string>
 #include <vector>
 
@@ -80,7 +80,7 @@ TEST_CASE("cli known keys: they are recorded in what is made, and inspect shows 
   CHECK(says(eval.out, "\"unknown_config_keys\": [\n    \"frobnicate\"\n  ]"));
 }
 
-// Scales made before the key came, or went, are of the same model.
+// An unknown key does not change the model's identity, so scales made without it still fit.
 TEST_CASE("cli known keys: extract and inject take such a model without a word") {
   const Shell shell;
   CHECK(shell.run({"calibrate", "model", "--data", "ids.jsonl", "-o", "s.json"}).exit_code == 0);

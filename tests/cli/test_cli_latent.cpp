@@ -1,4 +1,4 @@
-// Commands on models with latent attention: the cache fp8_ds_mla, and sparse attention.
+// Commands on models with latent attention: the cache format fp8_ds_mla, and sparse attention.
 #include <string>
 #include <vector>
 
@@ -13,7 +13,7 @@
 namespace fp8kv {
 namespace {
 
-// With the cache of DeepSeek V3, or what `more` says of it.
+// The config of a small DeepSeek V3. `more` adds the sizes of its cache.
 std::string config_of(const std::string& more) {
   return R"({
     "architectures": ["DeepseekV3ForCausalLM"], "model_type": "deepseek_v3",
@@ -100,7 +100,7 @@ TEST_CASE("cli latent: eval measures fp8_ds_mla beside an FP8 cache with scales"
   const auto error = [&](int candidate, const char* part) {
     return both[static_cast<size_t>(candidate)].at("layers")[0].at(part).at("relative_error");
   };
-  // What is rotated is off by BF16's 2^-9 at most; blocks are no worse than one scale for all.
+  // The rotated part has at most BF16's error, 2^-9. Scales per block are no worse than one scale.
   CHECK(error(1, "k").as_double() < 0x1p-9);
   CHECK(error(0, "k").as_double() > 0.01);
   CHECK(error(1, "v").as_double() <= error(0, "v").as_double() * 1.05);
@@ -110,7 +110,7 @@ TEST_CASE("cli latent: eval measures fp8_ds_mla beside an FP8 cache with scales"
   const Json alone = evaluated({"--kv-cache-dtype", "fp8_ds_mla"}).at("candidates");
   REQUIRE(alone.size() == 1);
   CHECK(alone[0].at("total").at("kld").as_double() == both[1].at("total").at("kld").as_double());
-  // A page and tables, of a cache without scales too.
+  // The page and the tables also work for a cache without scales.
   const test::CliResult text =
       place.run({"eval", "m", "--data", "d.jsonl", "-q", "--greedy-tokens", "0", "--kv-cache-dtype",
                  "fp8_ds_mla", "--report", "r.html"});
@@ -158,7 +158,7 @@ TEST_CASE("cli latent: sparse attention ends where the indexer would leave somet
   CHECK(place.run({"run", "m", "--prompts", "d.jsonl", "--json", "-q"}).err ==
         cat("fp8kv: run: 'd.jsonl':1 has 60 tokens, the model's context is ", limit,
             "help: shorten it\n"));
-  // With the keys of the indexer, as runtimes keep them.
+  // The bytes include the indexer's keys, like in runtimes.
   const Json plan =
       Json::parse(place.run({"plan", "m", "--json", "--kv-cache-dtype", "fp8"}).out, "stdout");
   CHECK(plan.at("plans")[0].at("bytes_per_token").as_int() == 2 * (576 + 132));

@@ -1,4 +1,4 @@
-// Sharded calibration with processes of the built program, as a job array would start them.
+// Sharded calibration in several processes, like a job array starts them.
 #include <filesystem>
 #include <future>
 #include <string>

@@ -20,7 +20,7 @@ namespace {
 namespace fs = std::filesystem;
 using Names = std::vector<std::string>;
 
-// A tiny model, tokenized data for it and its scales, in a folder of their own.
+// A folder with a tiny model, tokenized data and scales.
 struct Workplace {
   Workplace() {
     test::write_tiny_checkpoint(temp / "model", test::tiny_config());
@@ -53,7 +53,7 @@ void check_failed(const test::CliResult& result, int exit_code, const std::strin
   CHECK(test::lasting_lines(result.err) == err);
 }
 
-// Temporary names end in a process id.
+// Removes the process id from names of temporaries.
 std::string without_ids(const std::string& text) {
   return test::without_hex_after(text, ".fp8kv-tmp-");
 }
@@ -121,7 +121,7 @@ TEST_CASE("cli: two outputs in one file are refused before any work, however it 
                  "--histograms", "a.json.partial"}) ==
         "fp8kv: calibrate: --histograms: 'a.json.partial' is where --resume keeps its state\n"
         "help: name another file\n");
-  // What is written to a device goes on.
+  // A device such as /dev/null may appear twice.
   CHECK(at.run({"calibrate", "model", "--data", "data.jsonl", "-o", "/dev/null", "--histograms",
                 "/dev/null", "-q"})
             .exit_code == 0);
@@ -201,7 +201,7 @@ TEST_CASE("cli: a write that fails half-way leaves nothing behind") {
   CHECK(at.names() == kUntouched);
 }
 
-// A file system of 64 KiB, for as long as the test lasts.
+// A file system of 64 KiB that exists as long as this object.
 class SmallDisk {
  public:
   explicit SmallDisk(fs::path path) : path_(std::move(path)) {
@@ -254,7 +254,7 @@ TEST_CASE("cli: an interrupted calibration writes nothing") {
 
 TEST_CASE("cli: an interrupted injection leaves no folder, half-made or temporary") {
   const Workplace at;
-  // Copying so much takes seconds; the file takes no space, and its copy is removed at once.
+  // Copying such a file takes seconds. It has no blocks, and its copy is removed at once.
   const fs::path large = at.temp.write("model/large.bin", "");
   fs::resize_file(large, uintmax_t{4} << 30);
   const test::CliSetup setup{

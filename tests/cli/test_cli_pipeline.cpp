@@ -21,7 +21,7 @@ namespace {
 namespace fs = std::filesystem;
 using Arguments = std::vector<std::string>;
 
-// Runs in a folder of its own; every command must succeed.
+// Runs commands in a folder of its own. Every command must succeed.
 struct Shell {
   test::CliResult run(const Arguments& arguments, const std::string& input = "") const {
     const test::CliResult result =
@@ -53,7 +53,7 @@ std::string four_digits(double value) {
   return buffer;
 }
 
-// The calibration table that a scale file should have been shown as, a blank between cells.
+// The calibration table for a scale file, with one blank between cells.
 std::string table_of(const Json& file) {
   const Json ours = file.at("fp8kv");
   const Json amax = ours.at("amax");
@@ -68,7 +68,7 @@ std::string table_of(const Json& file) {
   return table;
 }
 
-// The table behind the three lines of the summary, a blank between cells.
+// The first table of the output, with one blank between cells.
 std::string first_table(const std::string& text) {
   std::istringstream in(text.substr(0, text.find("\n\n")));
   std::string cells;
@@ -76,7 +76,7 @@ std::string first_table(const std::string& text) {
   return cells;
 }
 
-// scale = f32(amax) / 448, the larger of K's and V's in the part that vLLM reads.
+// Checks that scale = f32(amax) / 448. The part that vLLM reads has the larger one of K and V.
 void check_scales_follow_amax(const Json& file) {
   const Json ours = file.at("fp8kv");
   const Json fused = file.at("kv_cache").at("scaling_factor").at("0");
@@ -93,7 +93,7 @@ void check_scales_follow_amax(const Json& file) {
   }
 }
 
-// From a model to a model with scales and back, checking each result.
+// Goes from a model to a model with scales and back, and checks each result.
 void check_pipeline(const Shell& shell, const fs::path& model, const fs::path& data) {
   const Arguments calibrate = {"calibrate", model.string(), "--data", data.string(), "--samples",
                                "6",         "--seq-len",    "96",     "--threads"};
@@ -178,7 +178,7 @@ TEST_CASE("cli: amax agrees with a float64 forward pass") {
       for (size_t head = 0; head < want.size(); ++head) {
         CAPTURE(layer);
         CAPTURE(head);
-        // f32 against double; derived in calib/test_collect.cpp.
+        // f32 against double; calib/test_collect.cpp derives the tolerance.
         CHECK(std::abs(got[head] - want[head]) <= 1e-5 * want[head]);
       }
     }

@@ -192,7 +192,7 @@ TEST_CASE("cli plan: JSON has the same in bytes") {
   CHECK(row.at("sequences").as_int() == (8000000 - 2 * 2755008) / 76800);
 }
 
-// Llama 3 8B as a header and 16 GB of holes: to read them would take minutes.
+// Llama 3 8B as a header and 16 GB of holes, which would take minutes to read.
 TEST_CASE("cli plan: of the weights only their sizes are read") {
   const test::TempDir folder;
   constexpr int64_t kDim = 4096, kHidden = 14336, kVocab = 128256, kKv = 1024;
@@ -240,7 +240,7 @@ TEST_CASE("cli plan: of the weights only their sizes are read") {
   CHECK(result.err == "");
   const Json json = Json::parse(result.out, "stdout");
   CHECK(json.at("weight_bytes").as_int() == 16060522496);
-  CHECK(json.at("kv_heads_per_gpu").as_int() == 1);  // 16 GPUs have two copies of 8 heads
+  CHECK(json.at("kv_heads_per_gpu").as_int() == 1);  // 16 GPUs hold each of 8 heads twice
   CHECK(json.at("plans")[0].at("bytes_per_token").as_int() == 32 * 2 * 128 * 2);
   CHECK(json.at("plans")[1].at("bytes_per_token").as_int() == 32 * 2 * 128);
 }
@@ -283,7 +283,7 @@ TEST_CASE("cli plan: every form of a size is understood") {
                                  : -1;
   };
   CHECK(memory("80GiB") == 85899345920);
-  CHECK(memory("80.0 GiB") == 85899345920);  // as it is printed
+  CHECK(memory("80.0 GiB") == 85899345920);  // in the form that messages print
   CHECK(memory("80G") == 85899345920);
   CHECK(memory("80gb") == 80000000000);
   CHECK(memory("1.5MiB") == 1572864);
@@ -308,7 +308,7 @@ TEST_CASE("cli plan: a model that cannot be run is planned all the same") {
       test::run_cli({"plan", "model", "--kv-cache-dtype", "auto"}, folder.path());
   CHECK(result.err == "");
   CHECK(result.out.starts_with("cache       2 layers, 1 with a window; 2 KV heads of 8\n"));
-  // 10 and 100 tokens of K and V in 2 heads of 8, 2 bytes each.
+  // Bytes of 10 and 100 tokens: K and V in 2 heads of 8, 2 bytes per element.
   CHECK(result.out.find("bfloat16            128    6.88 KiB") != std::string::npos);
 }
 

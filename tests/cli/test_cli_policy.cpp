@@ -1,4 +1,4 @@
-// The policies that scales are made by, in every command that takes one.
+// The policies that make scales, in every command with --policy.
 #include <algorithm>
 #include <filesystem>
 #include <set>
@@ -43,7 +43,7 @@ std::string text_of(const test::TempDir& folder, const std::string& file) {
   return test::read_file(folder / file);
 }
 
-// One of each kind.
+// One policy of each kind.
 const Arguments kPolicies = {"amax", "amax*1.5", "head*2", "shared", "mse", "p99.9", "unit"};
 
 std::string listed(const Arguments& policies) {
@@ -52,14 +52,14 @@ std::string listed(const Arguments& policies) {
   return all;
 }
 
-// Numbers are printed so that they read back bit for bit.
+// Reads numbers back bit for bit.
 std::vector<float> floats(const Json& row) {
   std::vector<float> values;
   for (size_t i = 0; i < row.size(); ++i) values.push_back(static_cast<float>(row[i].as_double()));
   return values;
 }
 
-using Scales = std::vector<std::vector<float>>;  // of K and V of the first layer, of the next, ...
+using Scales = std::vector<std::vector<float>>;  // K of layer 0, V of layer 0, K of layer 1, ...
 
 Scales scales_in_file(const std::filesystem::path& path) {
   const Json file = Json::read(path).at("fp8kv");
@@ -99,7 +99,7 @@ TEST_CASE("cli policy: calibrate writes the scales that eval measures, bit for b
     CHECK(written == scales_of(candidates[i]));
     all.insert(written);
   }
-  // Every kind of policy is among them, and no two make the same.
+  // The list covers every kind of policy, and no two policies give the same scales.
   CHECK(all.size() == kPolicies.size());
   for (const PolicyKind& kind : policy_kinds()) {
     CHECK(std::any_of(kPolicies.begin(), kPolicies.end(), [&](const std::string& policy) {
@@ -118,7 +118,7 @@ TEST_CASE("cli policy: eval calibrates on windows of one token too, as calibrate
                 .exit_code == 0);
     return scales_in_file(folder / "s.json");
   };
-  // A token that reaches further than the others, so that it shows whether it was counted.
+  // Searches a token that raises a maximum, to show whether it was counted.
   int far = 43;
   do {
     folder.write("all.jsonl", cat("{\"input_ids\": [", far++, "]}\n", longer));
@@ -194,7 +194,7 @@ TEST_CASE("cli policy: the help of every command lists the same policies") {
   for (const char* command : {"calibrate", "eval", "merge"}) {
     CAPTURE(command);
     std::string help = test::run_cli({command, "--help"}, folder.path()).out;
-    std::string words;  // without line breaks
+    std::string words;  // with line breaks removed
     for (const char c : help) {
       if (c != '\n' && (c != ' ' || (!words.empty() && words.back() != ' '))) words += c;
       if (c == '\n' && !words.empty() && words.back() != ' ') words += ' ';
@@ -250,7 +250,7 @@ TEST_CASE("cli policy: a scale that cannot be used is refused before anything is
   test::write_tiny_checkpoint(folder / "m", test::tiny_config());
   std::vector<test::TinyTensor> tensors = test::tiny_tensors(test::tiny_config());
   for (test::TinyTensor& tensor : tensors) {
-    // amax / 448 is then below the least normal number, 1.2e-38.
+    // Makes amax / 448 smaller than the least normal number, 1.2e-38.
     if (tensor.name != "model.layers.1.self_attn.k_proj.weight") continue;
     for (float& value : tensor.values) value *= 1e-37f;
   }

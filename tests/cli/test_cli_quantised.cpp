@@ -1,5 +1,5 @@
-// Quantised checkpoints that contradict themselves, in every command that would compute with them
-// or write beside them.
+// Quantised checkpoints that contradict themselves. Every command that computes with them or writes
+// a copy refuses them.
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
@@ -23,7 +23,7 @@ namespace {
 namespace fs = std::filesystem;
 using Strings = std::vector<std::string>;
 
-// A copy of a golden model, which the tests spoil.
+// A copy of a golden model for the tests to damage.
 struct Spoiled {
   explicit Spoiled(const std::string& name) {
     fs::copy(test::source_dir() / "tests/golden/quantised" / name, temp / "m",
@@ -44,7 +44,7 @@ struct Spoiled {
   std::vector<Strings> others() const {
     return {{"inject", "m", "-s", "s.json", "-o", "out"}, {"verify", "m"}};
   }
-  // All of `commands` end with code 3, say `said` and write nothing.
+  // Checks that every command ends with code 3, says `said` and writes nothing.
   void check_refused(const std::vector<Strings>& commands, const std::string& said) const {
     for (const Strings& command : commands) {
       CAPTURE(join(command));
@@ -57,7 +57,7 @@ struct Spoiled {
     }
   }
 
-  // The first `values` of a tensor, in its dtype.
+  // Overwrites the first values of a tensor, in its dtype.
   void put(const std::string& name, const std::vector<float>& values) const {
     const SafetensorsHeader header = read_safetensors_header(temp / "m/model.safetensors");
     const auto at = std::find_if(header.tensors.begin(), header.tensors.end(),
@@ -143,7 +143,7 @@ TEST_CASE("cli quantised: an input scale that nothing can be divided by is refus
 TEST_CASE("cli quantised: a weight scale of 0, or a negative one, is refused by its name") {
   const auto computing = [](const Spoiled& model) {
     std::vector<Strings> commands = model.computing();
-    commands.erase(commands.begin() + 1);  // run wants a tokenizer before it reads a weight
+    commands.erase(commands.begin() + 1);  // run asks for a tokenizer before it reads weights
     return commands;
   };
   for (const auto& [name, suffix] : {std::pair("fp8-tensor", ".weight_scale"),
@@ -163,7 +163,7 @@ TEST_CASE("cli quantised: a weight scale of 0, or a negative one, is refused by 
   const Spoiled nvfp4("nvfp4-ct");
   nvfp4.put(kQ + ".weight_global_scale", {-3});
   nvfp4.check_refused(computing(nvfp4), ".weight_global_scale': element 0 is -3, expected");
-  // AutoRound gives integers the sign of the largest weight.
+  // AutoRound's scales may be negative: their integers have the sign of the largest weight.
   const Spoiled packed("packed-int4");
   packed.put(kQ + ".weight_scale", {-0.25f});
   CHECK(packed.run(packed.computing()[0]).exit_code == 0);

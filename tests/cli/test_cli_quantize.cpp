@@ -1,4 +1,4 @@
-// `fp8kv quantize`, as processes of the built program: what it makes, says and refuses.
+// Runs `fp8kv quantize` as a process: outputs, messages and refusals.
 #include <algorithm>
 #include <filesystem>
 #include <functional>
@@ -27,7 +27,7 @@ const std::string kScales =
     R"({"model_type": "llama", "kv_cache": {"dtype": "float8_e4m3fn", "scaling_factor": )"
     R"({"0": {"0": 0.25, "1": 0.5}}}})";
 
-// A model of two shards in BF16, a text for it, and a scale file.
+// A BF16 model in two shards, a text, and a scale file.
 class Place {
  public:
   Place() {
@@ -50,7 +50,7 @@ class Place {
     REQUIRE(result.exit_code == 0);
     return result;
   }
-  // What a refused command says.
+  // The message of a command that must be refused.
   std::string refusal(const Strings& arguments, int exit_code = 3) const {
     const test::CliResult result = run(arguments);
     CHECK(result.exit_code == exit_code);
@@ -75,7 +75,7 @@ std::map<std::string, std::string> contents(const fs::path& folder) {
   return files;
 }
 
-// Killed later and later, until the first shard is done and the second is not.
+// Kills the command later and later, until it has finished only the first shard.
 bool killed_after_a_shard(const Place& place, const Strings& command) {
   using Entries = std::vector<fs::directory_entry>;
   bool kept = false;

@@ -1,4 +1,4 @@
-// eval --report and --plot through the program: the page as a browser gets it.
+// eval --report and --plot: the page as a browser receives it.
 #include <algorithm>
 #include <cstdlib>
 #include <ctime>
@@ -20,7 +20,7 @@
 namespace fp8kv {
 namespace {
 
-// A model in a folder whose name is hostile, and the report on it.
+// A model in a folder with a hostile name, and its report.
 struct Reported {
   test::TempDir temp;
   std::string model = "a<b>&\"c";
@@ -36,7 +36,7 @@ struct Reported {
     temp.write("ids.jsonl", lines);
   }
 
-  // On the day of this time.
+  // Runs eval with SOURCE_DATE_EPOCH at `seconds`.
   test::CliResult eval(const std::string& report, const std::string& seconds = "1709164800") const {
     return test::run_cli({"eval", model, "--data", "ids.jsonl", "--policy", "amax,unit", "--report",
                           report, "--plot", "-q"},
@@ -77,7 +77,7 @@ TEST_CASE("cli report: the page bears the day of SOURCE_DATE_EPOCH, or else toda
                 world.temp.path());
   const std::string now = test::read_file(world.temp / "now.html");
   CHECK((now.find(before) != now.npos || now.find(today()) != now.npos));
-  // 2024-02-29 from its first second to its last.
+  // The first and the last second of 2024-02-29.
   world.eval("first.html", "1709164800");
   world.eval("last.html", "1709251199");
   const std::string first = test::read_file(world.temp / "first.html");
@@ -182,7 +182,7 @@ TEST_CASE("cli report: calibrate and inspect write a page of the scales, whose c
   CHECK(commands[1] == "vllm serve &#39;tiny model-fp8&#39; --kv-cache-dtype fp8");
   CHECK(said.find("\n  vllm serve 'tiny model-fp8' --kv-cache-dtype fp8\n") != said.npos);
 
-  // The same page of the file alone, but for the model's name.
+  // inspect of the scale file alone gives the same page, except for the name of the model.
   const std::string described = run({"inspect", "s.json"});
   CHECK(run({"inspect", "s.json", "--report", "seen.html"}) == described);
   const std::string seen = test::read_file(temp / "seen.html");

@@ -1,4 +1,4 @@
-// Calibrations that are killed and gone on with, as processes of the built program.
+// Kills calibrations and continues them, as processes.
 #include <algorithm>
 #include <csignal>
 #include <cstdio>
@@ -59,7 +59,7 @@ std::set<std::string> files_in(const fs::path& folder) {
   return names;
 }
 
-// Temporaries of killed runs stay. Each costs the next run one more file operation.
+// Removes temporaries of killed runs. Each one costs the next run one more file operation.
 void remove_leftovers(const fs::path& folder) {
   for (const std::string& name : files_in(folder)) {
     if (name.find(".fp8kv-tmp-") != name.npos) fs::remove(folder / name);
@@ -81,7 +81,7 @@ test::CliResult run_faulty(const test::TempDir& folder, int operation, int error
                                                          cat("FP8KV_FAULT_ERRNO=", error)}});
 }
 
-// A state of some layers, left by a run that was killed.
+// Kills runs until one leaves a state of some layers.
 bool leave_state(const test::TempDir& folder, const Strings& more = {}, int step = 1) {
   for (int operation = 1; !fs::exists(folder / "s.json.partial"); operation += step) {
     if (run_faulty(folder, operation, 0, more).exit_code == 0) return false;
@@ -99,8 +99,8 @@ TEST_CASE("cli resume: killed at any file operation, the next run gives the same
        {Strings{}, Strings{"--shard", "1/2", "--granularity", "head"}, automatic}) {
     const std::string expected = bytes_of_whole_run(more);
     int gone_on = 0;
-    // Before the first state there is little to lose: every seventh operation, or of rounds every
-    // hundredth. These have thirty states, one like the other.
+    // Before the first state there is little to lose, so it kills at every seventh operation.
+    // Rounds have thirty similar states, so there it kills at every hundredth, later at every 41st.
     const bool rounds = more == automatic;
     for (int operation = 1;; operation += gone_on == 0 ? (rounds ? 101 : 7) : (rounds ? 41 : 1)) {
       CAPTURE(operation);

@@ -21,7 +21,7 @@ std::string demo() {
   return (test::source_dir() / "datasets/demo").string();
 }
 
-// Scales of the demo model, made once.
+// A scale file of the demo model, made once.
 const std::string& demo_scales() {
   static const test::TempDir temp;
   static const std::string path = [] {
@@ -35,13 +35,13 @@ const std::string& demo_scales() {
   return path;
 }
 
-// Runs the demo model; more arguments after.
+// Runs the demo model with these arguments.
 test::CliResult run(std::vector<std::string> arguments, const std::string& input = "") {
   arguments.insert(arguments.begin(), {"run", demo()});
   return test::run_cli(arguments, {.input = input});
 }
 
-// The text of a run that must succeed.
+// The output of a run that must succeed.
 std::string text_of(const std::vector<std::string>& arguments, const std::string& input = "") {
   const test::CliResult result = run(arguments, input);
   CHECK(result.exit_code == 0);
@@ -156,7 +156,7 @@ TEST_CASE("cli run: a record's options win over the command line's, and its id c
   CHECK(made[0].at("text").as_string() == " England.");
   CHECK(made[1].at("id").as_int() == 7);
   CHECK(made[1].at("ids").size() == 5);
-  // The same alone, said by flags.
+  // Flags give this prompt alone the same options.
   const std::vector<Json> alone =
       records_of(text_of({"--prompt", "A cow", "--json", "-q", "-n", "5", "--temperature", "2",
                           "--top-k", "40", "--top-p", "0.9", "--seed", "5"}));
@@ -195,7 +195,7 @@ TEST_CASE("cli run: special tokens that joined messages spell are text unless as
   };
   const std::vector<int64_t> text = tokens({}), special = tokens({"--user-special-tokens"});
   CHECK(text[0] > special[0]);
-  CHECK(text[1] == special[1]);  // of a prompt that is no chat
+  CHECK(text[1] == special[1]);  // the second prompt is not a chat
   CHECK(tokens({"--chat"})[1] > tokens({"--chat", "--user-special-tokens"})[1]);
 }
 
@@ -218,7 +218,7 @@ TEST_CASE("cli run: answers come in the order of prompts, or as they are done") 
 }
 
 TEST_CASE("cli run: a pipeline gets each answer while it still asks") {
-  // Standard input stays open until the answer is there.
+  // Standard input stays open until the answer is printed.
   const test::CliResult result = test::run_cli(
       {"run", demo(), "-", "--json", "-q", "-n", "3"},
       {.input = "{\"prompt\": \"London is the capital of\"}\n{\"prompt\": \"unfinished",
@@ -255,13 +255,13 @@ TEST_CASE("cli run: --gpu-memory decides how much is cached, and says what is to
   const std::string least = refused.err.substr(at, refused.err.find(',', at) - at);
   CHECK(with(least).exit_code == 0);
   CHECK(with(cat(std::stoll(least) - 2, "KiB")).exit_code == 5);
-  // The rest of the message has sizes that depend on the processor's scratch.
+  // The rest of the message depends on the processor's scratch memory.
   CHECK(refused.err.find("--gpu-memory 5.00 MiB: 96KiB of cache are needed for the longest prompt "
                          "and its answer (1 page) beside 5.25 MiB of weights and ") !=
         std::string::npos);
 }
 
-// The tokenizer has 8 tokens, the model 64 ids.
+// The tokenizer has 8 tokens, and the model has 64 ids.
 TEST_CASE("cli run: an id of a padded vocabulary has no text, and the answer comes with a note") {
   const test::TempDir temp;
   test::write_tiny_checkpoint(temp / "model", test::tiny_config());

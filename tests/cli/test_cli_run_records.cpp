@@ -1,4 +1,4 @@
-// What records of `run` may ask for, and what becomes of those that cannot be used.
+// Options of `run`'s records, and answers to records that cannot be used.
 #include <filesystem>
 #include <sstream>
 #include <string>
@@ -112,7 +112,7 @@ TEST_CASE("cli run: a refused record keeps its id, and its place where the order
     }
     CHECK(indices == (order == "input" ? "012" : "120"));
   }
-  // As text, it is said on stderr.
+  // Without --json, refusals go to stderr.
   const test::CliResult text = run({"-", "-q"}, records);
   CHECK(text.exit_code == 1);
   CHECK(text.out == text_of({"-", "-q"},
@@ -168,11 +168,11 @@ TEST_CASE("cli run: n asks for several answers, each with a seed of its own") {
   REQUIRE(three.size() == 3);
   CHECK(three[0] != three[1]);
   CHECK(three[1] != three[2]);
-  // The same whatever is beside them, in whatever batch, on any number of threads.
+  // The answers do not depend on other records, the batch or the number of threads.
   CHECK(answers(other + record + other, {}) == three);
   CHECK(answers(other + record, {"--max-batch", "1"}) == three);
   CHECK(answers(record, {"--threads", "3"}) == three);
-  // The first is what the seed gives a record that asks for one.
+  // The first answer is the answer to the same record without "n".
   const std::string one = R"({"prompt": "A cow", "seed": 5, "temperature": 2, "max_tokens": 12})";
   CHECK(records_of(text_of({"-", "-q", "--json"}, one))[0].at("text").as_string() == three[0]);
 }

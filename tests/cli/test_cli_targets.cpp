@@ -1,4 +1,4 @@
-// What inject and diff print, whole.
+// The whole output of inject and diff.
 #include <string>
 #include <vector>
 
@@ -12,7 +12,7 @@
 namespace fp8kv {
 namespace {
 
-// A tiny model of two layers and scales for it.
+// A tiny model of two layers, and a scale file for it.
 struct Place {
   Place() {
     test::write_tiny_checkpoint(temp / "model", test::tiny_config(), {.n_shards = 2});

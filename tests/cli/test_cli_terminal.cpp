@@ -1,4 +1,4 @@
-// On a terminal, tables and sentences keep to its width; commands to copy stay whole.
+// Tables and sentences fit the width of a terminal. Commands to copy stay on one line.
 #include <algorithm>
 #include <sstream>
 #include <string>
@@ -37,7 +37,7 @@ bool is_command(const std::string& line) {
                      [&](const std::string& begin) { return line.starts_with(begin); });
 }
 
-// What the command prints on a terminal of so many columns.
+// The output of the command on a terminal with `columns` columns.
 std::string shown(const test::TempDir& place, const Strings& command, unsigned short columns) {
   test::Terminal terminal(columns);
   const test::CliResult result = test::run_cli(

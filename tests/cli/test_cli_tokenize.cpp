@@ -9,7 +9,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The tokenizer of the demo model, and a template for it.
+// The demo model's tokenizer, and a chat template.
 struct Place {
   Place() {
     for (const char* name : {"tokenizer.json", "tokenizer_config.json"}) {
@@ -24,7 +24,7 @@ struct Place {
     arguments.insert(arguments.begin(), {"tokenize", "model"});
     return test::run_cli(arguments, {.folder = temp.path(), .input = input});
   }
-  // What is printed by a run that must succeed.
+  // The output of a run that must succeed.
   std::string out(const std::vector<std::string>& arguments, const std::string& input = "") const {
     const test::CliResult result = run(arguments, input);
     CAPTURE(result.err);

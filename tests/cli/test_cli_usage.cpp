@@ -23,7 +23,7 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
-// The first words of the lines under "Commands:".
+// The names of commands in the help: first words of the lines under "Commands:".
 std::vector<std::string> commands() {
   std::vector<std::string> names;
   bool inside = false;
@@ -80,7 +80,7 @@ TEST_CASE("cli: a misspelt flag is reported before what it leaves missing") {
                     "'--data'?)\nhelp: see 'fp8kv calibrate --help'\n");
 }
 
-// The library takes the value of a flag that it does not know for an argument.
+// CLI11 would take the value of an unknown flag for an argument.
 TEST_CASE("cli: an unknown flag is blamed, not the value behind it") {
   const struct {
     Arguments arguments;
@@ -120,7 +120,7 @@ TEST_CASE("cli: an unknown flag is blamed, not the value behind it") {
   }
 }
 
-// What is asked of a model that is not there gets as far as looking for it.
+// The command line is accepted if the error is about the missing model.
 TEST_CASE("cli: what looks like a flag is a value where one is expected") {
   const test::TempDir temp;
   for (const Arguments& more : std::vector<Arguments>{{"--prompt", "--foo"},
@@ -177,7 +177,7 @@ TEST_CASE("cli: help and version are commands too") {
 }
 
 TEST_CASE("cli: each wrong value is named with its flag and what is allowed") {
-  // The simulator is listed where it was built.
+  // The error lists the simulator only if it was built.
   const bool simulator =
       std::filesystem::exists(test::built_program().replace_filename("fp8kv_sim.so"));
   const std::string devices = simulator ? "auto, cpu, cuda, hip, sim" : "auto, cpu, cuda, hip";
@@ -341,7 +341,7 @@ TEST_CASE("cli: the version is a line, then how it was built") {
   REQUIRE(lines.size() == 4);
   CHECK(lines[0] == std::string("fp8kv ") + FP8KV_VERSION);
   CHECK(lines[1].starts_with("build         "));
-  // The compiler of these tests is the program's.
+  // The program and these tests have the same compiler.
   CHECK(lines[1].find(cat(" ", __GNUC__, ".", __GNUC_MINOR__, ".")) != std::string::npos);
 #if defined(__aarch64__)
   CHECK(lines[2].starts_with("instructions  portable, NEON, NEON BF16; "));

@@ -1,4 +1,4 @@
-// What verify prints, whole; its exit codes; and that its ways out are ways out.
+// The whole output of verify, its exit codes, and the remedies that it names.
 #include <algorithm>
 #include <filesystem>
 #include <span>
@@ -130,12 +130,12 @@ TEST_CASE("cli verify: what was asked for, and nothing else, decides") {
   CHECK(exit_code({"--runtime", "vllm", "--runtime", "sglang@0.5.9"}) == 1);
   CHECK(exit_code({"--runtime", "tgi@pr-2028"}) == 1);
   CHECK(exit_code({"--runtime", "all"}) == 1);
-  // Without a flag older ones keep a 16-bit cache.
+  // Older versions keep a 16-bit cache without the flag.
   CHECK(exit_code({"--runtime", "vllm@0.15", "--kv-cache-dtype", "auto"}) == 0);
   CHECK(exit_code({"--runtime", "vllm@0.14.1", "--kv-cache-dtype", "auto"}) == 1);
   CHECK(exit_code({"--runtime", "vllm@0.14.1", "--kv-cache-dtype", "fp8"}) == 0);
   CHECK(exit_code({"--runtime", "vllm", "--kv-cache-dtype", "fp8_e5m2"}) == 1);
-  // FNUZ, which this form of vLLM does not know of since 0.15.
+  // MI300 uses FNUZ, which vLLM since 0.15 does not consider for this form.
   CHECK(exit_code({"--runtime", "vllm", "--gpu", "h100"}) == 0);
   CHECK(exit_code({"--runtime", "vllm", "--gpu", "mi300"}) == 1);
   CHECK(exit_code({"--runtime", "vllm@0.14.1", "--gpu", "mi300"}) == 0);
@@ -171,7 +171,7 @@ help: fp8kv inject out --scales out -o out-kv --replace
   CHECK(result.exit_code == 1);
 }
 
-// One pair of scales for each layer of full attention, as in the checkpoint of vllm issue 54623.
+// A pair of scales for each layer of full attention, like the checkpoint in vllm issue 54623.
 TEST_CASE("cli verify: a Qwen3.5 arrives in the vLLM that is said to drop it") {
   const Place place;
   const test::Hybrid model = test::qwen3_5();
@@ -346,7 +346,7 @@ help: see docs/runtimes.md
 )");
 }
 
-// Each command that is named is run, and what it makes is asked about again.
+// Runs each command that verify suggests, and verifies its output.
 TEST_CASE("cli verify: every way out that is an injection is one") {
   const test::TempDir temp;
   const fs::path goldens = test::source_dir() / "tests/golden/dialects";

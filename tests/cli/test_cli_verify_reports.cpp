@@ -1,4 +1,4 @@
-// What verify writes for machines, whole: JSON and JUnit.
+// The whole JSON and JUnit output of verify.
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -127,7 +127,7 @@ TEST_CASE("cli verify: JUnit has a case for each runtime that was asked for") {
   </testsuite>
 </testsuites>
 )");
-  CHECK(place.run(arguments).exit_code == 3);  // it is there
+  CHECK(place.run(arguments).exit_code == 3);  // the file exists already
 }
 
 }  // namespace fp8kv

@@ -1,5 +1,4 @@
-// verify --with, which runs somebody's Python: here scripts of the shell that answer as the
-// runtimes' loaders would, or do not.
+// verify --with runs a Python. Here shell scripts answer like the loaders of runtimes, or fail to.
 #include <algorithm>
 #include <csignal>
 #include <cstdio>
@@ -24,7 +23,7 @@ namespace {
 namespace fs = std::filesystem;
 using Strings = std::vector<std::string>;
 
-// A tiny model of two layers with scales in it, and Pythons.
+// A folder with a tiny model of two layers and its scales, and Pythons to write there.
 struct Place {
   Place() {
     test::write_tiny_checkpoint(temp / "model", test::tiny_config());
@@ -38,12 +37,12 @@ struct Place {
     setup.folder = temp.path();
     return test::run_cli(arguments, setup);
   }
-  // An executable "python" that does this with its input.
+  // Writes an executable "python" that runs `script`.
   void python(const std::string& script) const {
     const fs::path file = temp.write("python", "#!/bin/sh\n" + script + "\n");
     fs::permissions(file, fs::perms::owner_all);
   }
-  // One that says that this is in memory.
+  // Writes a "python" that reports these scales in memory.
   void answering(const std::string& answer) const {
     python("cat > /dev/null\necho something else\ncat >&3 <<'END'\n" + answer + "\nEND");
   }
@@ -248,7 +247,7 @@ TEST_CASE("cli verify --with: a Python without any of the runtimes says so itsel
     return;
   }
   const Place at;
-  at.python("exec python3 -S -E \"$@\"");  // without its installed packages
+  at.python("exec python3 -S -E \"$@\"");  // without installed packages
   const test::CliResult result = at.verify({"-q"});
   CHECK(result.exit_code == 3);
   CHECK(result.err ==
@@ -279,7 +278,7 @@ TEST_CASE("cli verify --with: it runs in an empty folder, with few variables") {
   }
 }
 
-// Modules of the packages that are installed beside: a transformers that loads every model.
+// Packages for the test: a transformers that loads every model, and a torch.
 constexpr const char* kTransformers = R"(
 __version__ = "9.9"
 class PreTrainedModel: pass
@@ -304,7 +303,7 @@ TEST_CASE("cli verify --with: no module of the working folder or of the model is
   at.temp.write("site/torch.py", kTorch);
   at.temp.write("site/safetensors/__init__.py", "safe_open = None");
   at.temp.write("site/safetensors/torch.py", "");
-  // Every name that the script or an import of it could ask for.
+  // Names of all modules that the script, or an import in it, could load.
   const std::string list = (at.temp / "modules").string();
   REQUIRE(std::system(
               ("python3 -c 'import sys; print(*sys.stdlib_module_names)' > " + list).c_str()) == 0);

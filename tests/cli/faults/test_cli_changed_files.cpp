@@ -1,5 +1,5 @@
-// Models that change while a command reads them, as processes of the built program. A pipe holds
-// the command until the change is made: it is opened after the model.
+// Runs the built program on models that change while a command reads them. The command opens a pipe
+// after the model, and waits there until the change is made.
 #include <atomic>
 #include <chrono>
 #include <fcntl.h>
@@ -74,14 +74,14 @@ class Writer {
   std::thread thread_;
 };
 
-// The demo model, and a command that is given "pipe" for its text.
+// Runs a command on the demo model with "pipe" as its text, and makes the change meanwhile.
 void check_refused(const Strings& command, const Change& change) {
   CAPTURE(change.name);
   const test::TempDir folder;
   fs::copy(test::source_dir() / "datasets" / "demo", folder / "m");
   REQUIRE(mkfifo((folder / "pipe").c_str(), 0600) == 0);
   const fs::path shard = folder / "m/model.safetensors";
-  // A document for those that take data, a prompt for `run`.
+  // A document for commands with --data, and a prompt for `run`.
   std::string text = "{\"text\": \"";
   for (int i = 0; i < 20; ++i) text += "The old lighthouse keeper counted ships. ";
   text += "\"}\n";

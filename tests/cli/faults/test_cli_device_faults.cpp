@@ -1,5 +1,5 @@
-// A simulated device that is full, lost or at fault at every point of a command: the message says
-// at what, and nothing is half-written.
+// A simulated device is full, lost or faulty at every point of a command. The message names the
+// operation, and no output is half-written.
 #include <algorithm>
 #include <filesystem>
 #include <set>
@@ -25,14 +25,14 @@ using Names = std::set<std::string>;
 
 constexpr int kLayers = 4;
 
-// A folder with a model, text for it and prompts; what a command makes goes to "made".
+// A folder with a model, text and prompts. Outputs go to "made".
 class Place {
  public:
   Place() {
     test::TinyConfig config = test::tiny_config();
     config.n_layers = kLayers;
     config.vocab_size = 8;
-    config.eos_ids = {0};  // which is not drawn
+    config.eos_ids = {0};  // never drawn
     test::write_tiny_checkpoint(temp_ / "model", config, {.n_shards = 3});
     temp_.write("model/tokenizer.json", test::SmallTokenizer().text());
     temp_.write("text.jsonl", R"({"input_ids": [1, 2, 3, 4, 5, 6, 7, 1, 3, 5, 7]})"
@@ -52,7 +52,7 @@ class Place {
     fs::create_directory(temp_ / "made");
   }
 
-  // With `fault` as kernels/sim/sim_faults.h has it; "": none.
+  // Runs a command with a fault in the syntax of kernels/sim/sim_faults.h; "": no fault.
   test::CliResult run(Strings arguments, const std::string& fault, Strings environment = {}) const {
     arguments.insert(arguments.end(), {"--device", "sim", "--quiet"});
     if (!fault.empty()) environment.push_back("FP8KV_SIM_FAULT=" + fault);
@@ -102,9 +102,9 @@ std::string at(const std::string& kind, const std::string& op, int launch) {
   return cat(kind, ":", op, ":", launch);
 }
 
-// Those of the model's layers, and where they are launched in each. What is written and freed on
-// the way out of a fault is looked at with AddressSanitizer; for ThreadSanitizer the ways out are
-// all the same, and a command takes it a second.
+// Ops of the model's layers that get faults. Builds with AddressSanitizer also check the memory
+// written and freed after a fault. ThreadSanitizer sees nothing new there, and each command takes
+// it a second.
 const Strings kLayerOps =
     test::kThreadSanitizer ? Strings{"linear", "attention"}
                            : Strings{"rmsnorm", "linear", "rope_append", "attention", "activate"};
@@ -170,7 +170,7 @@ TEST_CASE("cli device faults: calibrate goes on after any of them to the same by
   int gone_on = 0;
   for (const std::string& kind : Strings{"lost", "fault"}) {
     for (const std::string& op : kLayerOps) {
-      // Launches in one layer, by which the next fault is in another.
+      // Launches per layer, so that the next fault hits the next layer.
       const int step = op == "linear" ? 4 : op == "rmsnorm" ? 2 : 1;
       for (int launch = 1;; launch += step) {
         CAPTURE(at(kind, op, launch));
@@ -192,14 +192,14 @@ TEST_CASE("cli device faults: calibrate goes on after any of them to the same by
       place.clear();
     }
   }
-  // The last layer ends with its keys and values.
+  // The last layer stops after its keys and values, so some ops run once less.
   CHECK(faults == 2 * (kOncePerLayer * kLayers + kMorePerLayer * (kLayers - 1)));
   CHECK(gone_on == faults - 2 * (kOncePerLayer + kMorePerLayer));
 }
 
 TEST_CASE("cli device faults: with steps a layer, or little memory, calibrate goes on as well") {
   const Place place;
-  // Windows of an eighth, a quarter, half and all of the text: a step for each.
+  // A step for each prefix of the text: an eighth, a quarter, half and all of it.
   place.write("steps.jsonl", records({"2, 4, 6", "1, 3, 5, 7", "7, 6, 5, 4", "7, 1"}));
   const int steps = 4;
   const Strings whole = {"calibrate", "model", "--data",      "steps.jsonl", "--seq-len",
@@ -207,14 +207,15 @@ TEST_CASE("cli device faults: with steps a layer, or little memory, calibrate go
   REQUIRE(place.run(whole, "").exit_code == 0);
   const std::string expected = place.read("s.json");
   place.clear();
-  // One layer at a time on the device, and activations in host memory.
+  // With so little memory, one layer is on the device at a time, and activations are in host
+  // memory.
   const std::string refused = place.run(with(whole, {"--max-memory", "1KiB"}), "").err;
   const size_t begin = refused.find("pass --max-memory ") + 18, end = refused.find(" or more");
   REQUIRE(end != refused.npos);
   const std::string least = refused.substr(begin, end - begin);
   for (const Strings& command : {whole, with(whole, {"--max-memory", least})}) {
     CAPTURE(command.back());
-    const int stride = test::kThreadSanitizer ? 7 : 3;  // each step of a layer comes in its turn
+    const int stride = test::kThreadSanitizer ? 7 : 3;  // hits every step of a layer in turn
     int launch = 1;
     for (;; launch += stride) {
       const std::string fault = at(launch % 2 == 0 ? "lost" : "fault", "rope_append", launch);
@@ -303,7 +304,7 @@ TEST_CASE("cli device faults: wherever a device turns out to be full, nothing is
   for (const Strings& command : {kCalibrate, kRun, kEval}) {
     CAPTURE(command[0]);
     int allocation = 1;
-    // Every seventh, which are some of each phase.
+    // Every seventh allocation, which covers each phase.
     for (;; allocation += test::kThreadSanitizer ? 35 : 7) {
       CAPTURE(allocation);
       const test::CliResult result = place.run(command, cat("full:", allocation));
@@ -323,9 +324,9 @@ TEST_CASE("cli device faults: run leaves whole answers only, those it had before
   const Place place;
   const std::string expected = place.run(kRun, "").out;
   CHECK(expected.ends_with("}\n"));
-  std::set<ptrdiff_t> answers;  // that there were when it ended
+  std::set<ptrdiff_t> answers;  // numbers of answers printed before the fault
   for (const std::string& kind : Strings{"lost", "fault"}) {
-    // What a fault leaves behind is as after a loss; ThreadSanitizer need not see each.
+    // A fault leaves the same state as a loss, so ThreadSanitizer skips some.
     const int stride = test::kThreadSanitizer && kind == "fault" ? 4 : 1;
     for (int step = 1;; step += stride) {
       CAPTURE(at(kind, "sample", step));
@@ -368,7 +369,7 @@ TEST_CASE("cli device faults: eval leaves no report") {
   const Place place;
   int faults = 0;
   for (const std::string& kind : Strings{"lost", "fault"}) {
-    // In the calibration, the greedy texts, the layers and the logits.
+    // Launches in the calibration, the greedy texts, the layers and the logits.
     for (const auto& [op, launches] : std::vector<std::pair<std::string, std::vector<int>>>{
              {"rope_append", {2, 5, 9, 14, 20}}, {"linear", {60}}, {"activate", {20}}}) {
       for (const int launch : launches) {

@@ -1,5 +1,5 @@
-// Every file operation of inject and of quantize fails in turn, with each error and with a kill:
-// nothing is lost.
+// Every file operation of inject and quantize fails in turn, with each error and with a kill.
+// No file may be lost.
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
@@ -29,7 +29,7 @@ struct FileState {
   std::string bytes;
   mode_t mode = 0;
   timespec modified{};
-  timespec changed{};  // when the inode changed last: a new link is such a change
+  timespec changed{};  // ctime of the inode, which a new link changes too
   nlink_t links = 0;
   ino_t inode = 0;
 };
@@ -70,13 +70,13 @@ bool same_contents(const Tree& a, const Tree& b) {
   return true;
 }
 
-// What is run, and what it makes.
+// A command and the expected state of its output.
 struct Case {
-  Strings command;              // but for model and output
-  std::string name = "inject";  // of the command
+  Strings command;              // without model and output
+  std::string name = "inject";  // the command's name
   std::string out = "out";
-  bool replaces = false;     // there is an output before
-  bool hard_linked = false;  // files of the model may have a second name after
+  bool replaces = false;     // an output exists before
+  bool hard_linked = false;  // files of the model may gain a second name
 };
 
 class Place {
@@ -84,10 +84,11 @@ class Place {
   explicit Place(const Case& of) : case_(of) {
     test::write_tiny_checkpoint(temp_ / "plain", test::tiny_config(), {.n_shards = 2});
     temp_.write("plain/sub/notes.txt", "in a folder of its own");
-    temp_.write("plain/tokenizer.json", std::string(100'000, ' ') + "{}");  // of several blocks
+    temp_.write("plain/tokenizer.json", std::string(100'000, ' ') + "{}");  // larger than one block
     temp_.write("scales.json", scales("0.25", "0.5"));
     temp_.write("older.json", scales("0.125", "4"));
-    // A model that carries scales, for those who replace them, and one output of each kind.
+    // "scaled" carries scales, for --replace. "expected" and "before" are whole outputs to compare
+    // with.
     ok(run({"inject", "plain", "-s", "older.json", "-o", "scaled", "--link", "copy"}));
     model_ = contains(case_.command, "--replace") ? "scaled" : "plain";
     ok(run(command("expected")));
@@ -99,7 +100,7 @@ class Place {
     source_ = tree_of(temp_ / model_);
   }
 
-  // How many operations there are when none fails.
+  // The number of file operations of a run without faults.
   int count_operations() {
     reset();
     const fs::path log = temp_ / "count";
@@ -109,14 +110,14 @@ class Place {
     return std::atoi(test::read_file(log).c_str());
   }
 
-  // True when the program failed.
+  // Fails one operation. Returns whether the program failed.
   bool fail_at(int operation, int error) {
     reset();
     const test::CliResult result = run(
         command(case_.out), {cat("LD_PRELOAD=", test::fault_shim()),
                              cat("FP8KV_FAULT_AT=", operation), cat("FP8KV_FAULT_ERRNO=", error)});
     INFO("operation ", operation, ", errno ", error, ": ", result.err);
-    // Some failures are met by another way (a reflink by a link), which is a success.
+    // Some failures have a fallback (a link for a reflink), so the run succeeds.
     const bool expected_code = error == kKill ? result.exit_code == 128 + SIGKILL
                                               : result.exit_code == 5 || result.exit_code == 0;
     CHECK(expected_code);
@@ -149,7 +150,7 @@ class Place {
     return test::run_cli(arguments, {.folder = temp_.path(), .environment = environment});
   }
 
-  // The place as it was before the first run. The kept copy is renamed in, so that it stays whole.
+  // Restores the state before the run: no output, or the copy of the old one.
   void reset() {
     for (const auto& entry : fs::directory_iterator(temp_.path())) {
       const std::string name = entry.path().filename().string();
@@ -157,7 +158,7 @@ class Place {
     }
     if (case_.replaces) {
       fs::copy(temp_ / "before", temp_ / case_.out, fs::copy_options::recursive);
-      // A record is the last file that is written.
+      // The record must be the newest file, because it is written last.
       fs::last_write_time(temp_ / case_.out / "fp8kv-files.txt", fs::file_time_type::clock::now());
     }
     source_ = tree_of(temp_ / model_);
@@ -191,7 +192,7 @@ class Place {
     }
   }
 
-  // Nothing stays beside the output; but the old one may, when removing it is what failed.
+  // Checks that nothing stays beside the output. The old output may stay if removing it failed.
   void check_leftovers() const {
     const bool whole = same_contents(tree_of(temp_ / case_.out), expected_);
     for (const auto& entry : fs::directory_iterator(temp_.path())) {
@@ -209,7 +210,7 @@ class Place {
   Tree source_;
 };
 
-// An error or a kill at every operation.
+// Fails every operation with each error and with a kill.
 void fail_everywhere(const Case& of) {
   if (test::fault_shim().empty()) {
     MESSAGE("[skipped] sanitizers must be loaded before the shim");
@@ -225,7 +226,7 @@ void fail_everywhere(const Case& of) {
     }
   }
   CAPTURE(operations);
-  CHECK(failures > 3 * operations);  // an error may be met by another way, but seldom
+  CHECK(failures > 3 * operations);  // few operations have a fallback
 }
 
 TEST_CASE("faults: inject with copies, into a new folder") {

@@ -1,4 +1,4 @@
-// Names that a file chooses, as they reach a terminal.
+// Hostile names from files, as they reach a terminal.
 #include <algorithm>
 #include <filesystem>
 #include <string>
@@ -17,14 +17,15 @@
 namespace fp8kv {
 namespace {
 
-// What moves the cursor, colours or rings: anything but text and line ends.
+// Whether the text has no control characters but newlines, so it cannot move the cursor, colour or
+// ring.
 bool is_plain(const std::string& text) {
   return std::all_of(text.begin(), text.end(),
                      [](char c) { return c == '\n' || static_cast<unsigned char>(c) >= 0x20; }) &&
          text.find('\x7f') == text.npos;
 }
 
-// A model whose scales have such names, and one more tensor that nobody knows.
+// Writes a model with such names for its scales, and one unknown tensor.
 void write_hostile(const test::TempDir& folder, const std::string& name) {
   const test::TinyConfig config = test::tiny_config();
   test::write_tiny_checkpoint(folder / "model", config);
@@ -103,7 +104,7 @@ TEST_CASE("cli: JSON stays UTF-8 where a path is not") {
     const test::CliResult result = test::run_cli(command, folder.path());
     CAPTURE(result.err);
     CHECK(result.exit_code == 0);
-    // Reading refuses what is not UTF-8.
+    // Json::parse refuses text that is not UTF-8.
     CHECK_NOTHROW(Json::parse(result.out, "stdout"));
   }
 }

@@ -1,4 +1,4 @@
-// What a command reads is never what it writes, however the path is spelt.
+// No command overwrites its own input, however the path is spelt.
 #include <filesystem>
 #include <map>
 #include <string>
@@ -20,8 +20,8 @@ using Contents = std::map<std::string, std::string>;
 
 constexpr const char* kRecord = "{\"input_ids\": [1, 5, 9, 33, 7, 12, 60, 2]}\n";
 
-// Two parts of a calibration with histograms, a model as it lies in the hub's cache, and other
-// names of its shard and of the data.
+// Two shards of a calibration with histograms, and a model in the layout of the hub's cache. The
+// model's shard and the data have second names.
 struct Workplace {
   Workplace() {
     test::write_tiny_checkpoint(temp / "made", test::tiny_config());
@@ -179,7 +179,7 @@ TEST_CASE("cli: outputs in a model's folder that replace nothing of it are writt
                            "--force",    "-q"};
   at.ok(command);
   const std::string first = test::read_file(at.temp / "model/kv_cache_scales.json");
-  at.ok(command);  // replaces what it wrote itself
+  at.ok(command);  // replaces its own output
   CHECK(test::read_file(at.temp / "model/kv_cache_scales.json") == first);
   at.ok({"calibrate", "model", "--data", "data.jsonl", "-o", "model/new.json", "--resume", "-q"});
   CHECK(fs::exists(at.temp / "model/new.json"));

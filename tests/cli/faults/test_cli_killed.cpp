@@ -1,4 +1,4 @@
-// What signals, limits and killed runs leave behind.
+// Files that remain after signals, exceeded limits and kills.
 #include <algorithm>
 #include <chrono>
 #include <csignal>
@@ -46,7 +46,7 @@ struct Workplace {
   test::TempDir temp;
 };
 
-// Ends a program that hangs, which then has another exit code than any test expects.
+// Kills a program that hangs. Its exit code then differs from every expected one.
 test::CliSetup within_seconds(int seconds) {
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(seconds);
   return {.interrupt_when = [end](const auto&) { return std::chrono::steady_clock::now() > end; },
@@ -64,7 +64,7 @@ TEST_CASE("cli killed: a terminal that hangs up ends the work, and leaves nothin
   const Strings command = {"calibrate", "model", "--data", "-", "-o", "new.json"};
   CHECK(at.run(command, hang_up).exit_code == 130);
   CHECK(at.names() == Strings{"data.jsonl", "model"});
-  // As under nohup. The data ends after the signal, and the work goes on to its end.
+  // SIGHUP is ignored, like under nohup. The data ends after the signal, and the command finishes.
   const auto handler = std::signal(SIGHUP, SIG_IGN);
   const test::CliResult result = at.run(command, hang_up);
   std::signal(SIGHUP, handler);

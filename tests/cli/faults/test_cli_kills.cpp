@@ -1,5 +1,5 @@
-// Every command that writes files is killed before each of its file operations: outputs are whole
-// or not there, inputs are as they were, and the next run works and names what was left.
+// Kills every command that writes files before each of its file operations. Outputs are whole or
+// missing, inputs are unchanged, and the next run works and names the leftovers.
 #include <algorithm>
 #include <csignal>
 #include <cstdlib>
@@ -26,11 +26,12 @@ using Contents = std::map<std::string, std::string>;
 struct Case {
   Strings command;
   Strings outputs;           // below the workplace: files, or folders
-  bool replaces = false;     // they are there before, and --force is given
-  bool keeps_state = false;  // OUT.partial may be left, and is taken up again
+  bool replaces = false;     // outputs exist before, and --force is given
+  bool keeps_state = false;  // OUT.partial may stay, and the next run continues from it
 };
 
-// The record of a folder counts without its text, which holds times of hard links.
+// Contents by name. The text of a folder's record is left out, because it holds times of hard
+// links.
 Contents contents_of(const fs::path& path) {
   Contents found;
   if (fs::is_regular_file(path)) found[""] = test::read_file(path);
@@ -43,7 +44,7 @@ Contents contents_of(const fs::path& path) {
   return found;
 }
 
-// Inputs in "in", outputs in "out".
+// Inputs are in "in", outputs in "out".
 class Place {
  public:
   Place() {
@@ -68,7 +69,7 @@ class Place {
     const int operations = count_operations(of);
     CAPTURE(of.command[0]);
     CAPTURE(operations);
-    REQUIRE(operations >= 8);  // to read one file, and to make another
+    REQUIRE(operations >= 8);  // reading one file and making another takes as many
     for (int operation = 1; operation <= operations; ++operation) {
       CAPTURE(operation);
       prepare(of);
@@ -90,7 +91,7 @@ class Place {
   }
 
  private:
-  // Removes the temporaries that the run has named.
+  // Removes the temporaries, and checks that the run named them.
   void remove_leftovers(const std::string& said) const {
     std::vector<fs::path> left;
     for (const auto& entry : fs::directory_iterator(temp_ / "out")) {
@@ -115,7 +116,7 @@ class Place {
     fs::remove_all(temp_ / "out");
     fs::create_directory(temp_ / "out");
   }
-  // A run with --force replaces another output: a folder that inject made, or any file.
+  // Prepares the outputs that a run with --force replaces: a folder made by inject, or any file.
   void prepare(const Case& of) const {
     clear();
     if (!of.replaces) return;
@@ -136,7 +137,7 @@ class Place {
     return std::atoi(test::read_file(log).c_str());
   }
 
-  // Each output is as before or whole, and what else is there has a temporary's name.
+  // Checks that each output is unchanged or whole, and that all other files are temporaries.
   void check_outputs(const Case& of, const Contents& before, const Contents& whole) const {
     const auto below = [](const Contents& all, const std::string& name) {
       Contents found;

@@ -1,5 +1,5 @@
-// --force replaces a folder only where its record proves that this program made all that is in it,
-// and never replaces a link.
+// --force replaces a folder only if its record proves that fp8kv made everything in it. --force
+// never replaces a link.
 #include <chrono>
 #include <filesystem>
 #include <map>
@@ -50,8 +50,8 @@ struct Workplace {
   test::TempDir temp;
 };
 
-// A file system counts time in steps of some milliseconds: an edit within the step of the record
-// has its time.
+// Waits for the next time step of the file system, some milliseconds. An edit within the same step
+// would have the record's time.
 void pass_a_step_of_time(const Workplace& at) {
   const auto made = fs::last_write_time(at.temp / "out/fp8kv-files.txt");
   do {
@@ -127,7 +127,7 @@ TEST_CASE("cli replaced: a file that was added, grew, or was edited in place is 
   const auto time = fs::last_write_time(edited);
   pass_a_step_of_time(at);
   at.temp.write("out/sub/notes.txt", "NOTES");
-  fs::last_write_time(edited, time);  // the ctime still tells
+  fs::last_write_time(edited, time);  // the ctime still reveals the edit
   check_kept(at, "'out/sub/notes.txt': changed since fp8kv made it");
 }
 
@@ -139,7 +139,7 @@ TEST_CASE("cli replaced: an edit that was copied with its time is kept") {
   at.temp.write("out/sub/notes.txt", "NOTES");
   fs::last_write_time(at.temp / "out/sub/notes.txt", later);
   const auto time = fs::last_write_time(record);
-  fs::last_write_time(record, time);  // its ctime is the latest of all, as after cp -a
+  fs::last_write_time(record, time);  // the latest ctime of all, like after cp -a
   check_kept(at, "'out/sub/notes.txt': changed since fp8kv made it");
 }
 
@@ -206,7 +206,7 @@ TEST_CASE("cli replaced: hard links that come and go are no change, an edit is o
   REQUIRE(at.run({"quantize", "model", "-o", "small", "-q"}).exit_code == 0);
   REQUIRE(inject("small", "out").exit_code == 0);
   CHECK(at.run({"quantize", "model", "-o", "small", "--force", "-q"}).exit_code == 0);
-  CHECK(inject("small", "out").exit_code == 0);  // its shards had become the only names
+  CHECK(inject("small", "out").exit_code == 0);  // "out" held the only names of the old shards
   const fs::path shard = at.temp / "out/model-00001-of-00001.safetensors";
   REQUIRE(fs::exists(shard));
   fs::last_write_time(shard, fs::last_write_time(shard) + std::chrono::seconds(1));
