@@ -1,4 +1,4 @@
-// What a piece of work prints on stderr.
+// Captures the text that a function prints on stderr.
 #pragma once
 
 #include <cstdio>

@@ -1,4 +1,4 @@
-// Checks what an error says, whole: a message that drifts is a failure.
+// Checks the whole message of an error, so that any change of it is a failure.
 #pragma once
 
 #include <string>
@@ -9,7 +9,8 @@
 
 namespace fp8kv::test {
 
-// The message of the Error that `work` throws; "" (and a failure) when it throws none.
+// The message of the Error that `work` throws. If it throws none, the test fails and this returns
+// "".
 template <typename Work>
 std::string error_of(Work&& work, ErrorKind kind = ErrorKind::input) {
   try {
@@ -22,7 +23,7 @@ std::string error_of(Work&& work, ErrorKind kind = ErrorKind::input) {
   return "";
 }
 
-// Its help.
+// The help of the Error that `work` throws.
 template <typename Work>
 std::string help_of(Work&& work) {
   try {

@@ -1,7 +1,8 @@
-// Preloaded into a program, lets its n-th file operation fail: FP8KV_FAULT_AT=n counts from 1,
-// FP8KV_FAULT_ERRNO is the errno, or 0 for a kill. FP8KV_FAULT_LOG names a file for the number of
-// operations there were. Counts what makes, changes or removes files, and opening and reading; not
-// closing, which cannot be retried, nor what goes to the standard streams.
+// Preloaded into a program, makes its n-th file operation fail. FP8KV_FAULT_AT=n counts from 1.
+// FP8KV_FAULT_ERRNO is the errno, or 0 for a kill. FP8KV_FAULT_LOG names a file that gets the
+// number of operations.
+// Counts operations that open, read, make, change or remove files. Closing is left out because it
+// cannot be retried, and so are the standard streams.
 #include <atomic>
 #include <cerrno>
 #include <cstdarg>
@@ -23,7 +24,7 @@ long number(const char* name, long otherwise) {
   return text ? atol(text) : otherwise;
 }
 
-// Whether this operation is the one to fail; sets errno.
+// Counts an operation. Returns whether it must fail, and then sets errno.
 bool fails() {
   const int before = errno;
   const long wanted = number("FP8KV_FAULT_AT", 0);

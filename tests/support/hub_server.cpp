@@ -26,7 +26,7 @@ std::string etag_of(const std::string& name) {
   return cat("\"", digest.hex(), "\"");
 }
 
-// The head of the next request; "" when the client is done.
+// The head of the next request, or "" if the client has finished.
 std::string read_head(int connection, std::string& buffer) {
   char block[4096];
   for (;;) {
@@ -53,7 +53,7 @@ std::string header_of(std::string_view head, std::string_view name) {
   return std::string(rest.substr(0, rest.find("\r\n")));
 }
 
-// The `n_bytes` that follow a head.
+// The body of `n_bytes` after a head.
 std::string read_body(int connection, std::string& buffer, size_t n_bytes) {
   char block[4096];
   while (buffer.size() < n_bytes) {

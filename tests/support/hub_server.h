@@ -1,6 +1,6 @@
-// A hub on 127.0.0.1 for tests: serves folders as ORG/NAME/resolve/REVISION/FILE, sends shards from
-// another host name, as the hub's storage, and keeps what it was asked. A test can answer in its
-// place. Nothing in it depends on time.
+// A hub on 127.0.0.1 for tests. Serves folders as ORG/NAME/resolve/REVISION/FILE, and shards from
+// another host name, like the hub's storage. Records all requests. A test can replace any answer.
+// Nothing depends on time.
 #pragma once
 
 #include <atomic>
@@ -17,19 +17,19 @@
 namespace fp8kv::test {
 
 struct HubAsk {
-  std::string target;         // of the request line, GET or POST
-  std::string host;           // with the port
-  std::string range;          // "bytes=0-99"; "" where all was asked for
-  std::string authorization;  // "" where there was none
-  std::string body;           // of a POST
-  size_t nth = 0;             // how many requests came before
+  std::string target;         // the target in the request line, GET or POST
+  std::string host;           // host and port
+  std::string range;          // "bytes=0-99"; "": the whole file
+  std::string authorization;  // "": no such header
+  std::string body;           // the body of a POST
+  size_t nth = 0;             // number of earlier requests
 };
 
 struct HubAnswer {
   int status = 200;
   std::map<std::string, std::string> headers = {};
   std::string body = {};
-  std::optional<size_t> cut_after = {};  // the connection ends after so many bytes of the body
+  std::optional<size_t> cut_after = {};  // closes the connection after this many bytes of the body
 };
 
 inline constexpr const char* kHubCommit = "0123456789abcdef0123456789abcdef01234567";
@@ -38,7 +38,7 @@ class HubServer {
  public:
   using InPlace = std::function<std::optional<HubAnswer>(const HubAsk&)>;
 
-  // Files are those of `root`/ORG/NAME.
+  // Serves the files of `root`/ORG/NAME.
   explicit HubServer(std::filesystem::path root, InPlace in_place = {});
   ~HubServer();
   HubServer(const HubServer&) = delete;
@@ -48,7 +48,7 @@ class HubServer {
   std::string storage() const;   // "http://localhost:PORT"
   std::vector<HubAsk> asked() const;
   uint64_t body_bytes() const { return body_bytes_; }
-  // The answer when nothing else is said.
+  // The default answer, if no test replaces it.
   HubAnswer answer(const HubAsk& ask) const;
 
  private:

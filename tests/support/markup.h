@@ -1,4 +1,4 @@
-// Just enough of an HTML parser to look at pages that this project writes.
+// A minimal HTML parser for the pages that this project writes.
 #pragma once
 
 #include <algorithm>
@@ -13,11 +13,11 @@ struct Tag {
   std::string name;
   bool is_end = false;
   bool is_whole = false;                          // <x/>
-  std::map<std::string, std::string> attributes;  // as written, entities and all
-  std::string text;                               // from the tag to the next one
+  std::map<std::string, std::string> attributes;  // as written, with entities
+  std::string text;                               // the text up to the next tag
 };
 
-// All tags in order. What is in a script or a style is text.
+// All tags in order. The contents of scripts and styles are text.
 inline std::vector<Tag> tags_of(std::string_view html) {
   std::vector<Tag> tags;
   for (size_t at = html.find('<'); at != html.npos;) {
@@ -51,7 +51,7 @@ inline std::vector<Tag> tags_of(std::string_view html) {
   return tags;
 }
 
-// The name of a tag that is not closed in order; "" when all are.
+// The name of a tag that is not closed in order, or "".
 inline std::string unbalanced(const std::string& html) {
   std::vector<std::string> open;
   for (const Tag& tag : tags_of(html)) {

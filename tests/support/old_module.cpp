@@ -1,4 +1,4 @@
-// A module as an older release would have built it, and with FP8KV_NO_ENTRY one that is none.
+// A module like an older release's. With FP8KV_NO_ENTRY it is a library but not a module.
 #include <cstddef>
 #include <cstdio>
 

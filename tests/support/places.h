@@ -1,5 +1,5 @@
-// Where the build has put things. Only places.cpp knows: a source that held these paths could not
-// be compiled once for several build folders.
+// Paths that the build chose. Only places.cpp knows them: a source with such paths would have to be
+// compiled again for each build folder.
 #pragma once
 
 #include <filesystem>
@@ -7,14 +7,14 @@
 
 namespace fp8kv::test {
 
-// Where the tests were built; of a build that was carried to another machine, the working folder.
+// The source folder of the tests. If the build was carried to another machine, the working folder.
 std::filesystem::path source_dir();
 
-// The program that was built beside the tests.
+// The program of the same build.
 std::filesystem::path built_program();
 
-// The library that, preloaded into the program, fails one of its file operations; "" in builds with
-// sanitizers, whose own runtime must be loaded first.
+// The library that makes a file operation fail when preloaded into the program. "" in builds with
+// sanitizers, because their own runtime must be loaded first.
 std::string fault_shim();
 
 }  // namespace fp8kv::test

@@ -1,4 +1,4 @@
-// What a regular expression engine says of the patterns that are read here.
+// Matches by a regular expression engine, to compare with our own pattern reader.
 #pragma once
 
 #include <regex>
@@ -6,7 +6,7 @@
 
 namespace fp8kv::test {
 
-// As Python's re.match: from the beginning, not to the end.
+// Like Python's re.match: anchored at the start but not at the end.
 inline bool regex_matches(const std::string& pattern, const std::string& text) {
   return std::regex_search(text, std::regex(pattern), std::regex_constants::match_continuous);
 }

@@ -16,7 +16,7 @@
 namespace fp8kv::test {
 namespace {
 
-// A pipe whose ends the child does not inherit but for the one that is given to it.
+// A pipe. The child inherits only the end that it is given.
 struct Pipe {
   Pipe() { FP8KV_ASSERT(pipe2(ends, O_CLOEXEC) == 0); }
   ~Pipe() {
@@ -37,7 +37,7 @@ struct Pipe {
   }
 };
 
-// Where a run's streams go; made before the fork, after which nothing may allocate.
+// Files for a run's streams. They are made before the fork, because nothing may allocate after it.
 struct Streams {
   TempDir folder;
   std::string out = (folder / "out").string();
@@ -49,7 +49,7 @@ void redirect(const std::string& file, int flags, int descriptor) {
   if (opened < 0 || dup2(opened, descriptor) < 0) _exit(126);
 }
 
-// In the child, between fork and exec: system calls only.
+// Runs in the child between fork and exec, so it makes only system calls.
 void set_up(const CliSetup& setup, const Streams& files, const Pipe& input, const Pipe& output) {
   if (chdir(setup.folder.c_str()) != 0) _exit(126);
   if (setup.input_file.empty()) {
@@ -74,7 +74,7 @@ CliResult said_so_far(const Streams& files) {
   return {-1, read_file(files.out), read_file(files.err)};
 }
 
-// Waits for the moment and sends the signal; a program that ends before gets none.
+// Waits for the moment to interrupt, and sends the signal unless the program has ended.
 void interrupt(pid_t child, const CliSetup& setup, const Streams& files) {
   while (!setup.interrupt_when(said_so_far(files))) {
     siginfo_t info{};

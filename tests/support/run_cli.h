@@ -1,4 +1,4 @@
-// Runs the built program, without a shell, and gives back everything it said.
+// Runs the built program without a shell, and returns everything that it printed.
 #pragma once
 
 #include <csignal>
@@ -11,24 +11,25 @@
 namespace fp8kv::test {
 
 struct CliResult {
-  int exit_code = -1;  // 128 + the signal's number when one ended the program
+  int exit_code = -1;  // 128 + the signal's number after a signal
   std::string out;
   std::string err;
-  // The most memory it had, file pages included, or that of the test when it began if that is more.
+  // Peak memory including file pages. At least the memory of the test itself at the start of the
+  // run.
   int64_t peak_bytes = 0;
 };
 
 struct CliSetup {
-  std::filesystem::path folder = ".";     // the program's working folder
-  std::filesystem::path program = {};     // "": the one that was built
-  std::string input = {};                 // what its standard input holds
-  std::filesystem::path input_file = {};  // or a file that it is
-  std::filesystem::path out = {};         // where its standard output goes; "": to CliResult::out
-  bool reader_gone = false;               // standard output is a pipe that nobody reads
-  std::vector<std::string> environment = {};  // NAME=VALUE, beside what the test itself has
-  uint64_t largest_file = 0;                  // in bytes: a write past it fails; 0: no limit
-  // When given, asked every millisecond with what stdout and stderr hold so far; on the first true
-  // the program gets `signal_number`. Standard input ends only after that.
+  std::filesystem::path folder = ".";         // the program's working folder
+  std::filesystem::path program = {};         // "": the built program
+  std::string input = {};                     // the contents of standard input
+  std::filesystem::path input_file = {};      // a file as standard input, instead of `input`
+  std::filesystem::path out = {};             // a file for standard output; "": CliResult::out
+  bool reader_gone = false;                   // standard output is a pipe without a reader
+  std::vector<std::string> environment = {};  // NAME=VALUE, added to the test's own
+  uint64_t largest_file = 0;                  // bytes: writing more fails; 0: no limit
+  // If set, is called every millisecond with the output so far. When it returns true, the program
+  // gets `signal_number`. Standard input ends only after that.
   std::function<bool(const CliResult&)> interrupt_when = {};
   int signal_number = SIGINT;
 };
@@ -40,10 +41,10 @@ inline CliResult run_cli(const std::vector<std::string>& arguments,
   return run_cli(arguments, CliSetup{.folder = folder});
 }
 
-// `err` without the lines that differ between machines and runs: the device, the speed, progress.
+// The lines of `err` that are the same on all machines: without device, speed and progress.
 std::string lasting_lines(const std::string& err);
 
-// `text` without the hexadecimal digits that follow each `mark`: digests and process ids.
+// Removes the hexadecimal digits after each `mark`: digests and process ids.
 std::string without_hex_after(const std::string& text, const std::string& mark);
 
 }  // namespace fp8kv::test

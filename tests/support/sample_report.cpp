@@ -55,8 +55,8 @@ CandidateReport candidate_of(const SampleShape& shape, int64_t index, const Eval
   of.bytes_per_token = 1024;
   const double delta = unit ? 0.8 : 0.001 * static_cast<double>(index + 1);
   of.total = figures(0, 2048, delta);
-  // Half of a part's divergence comes from the text alone, so that pairs differ less than their
-  // errors.
+  // Half of a part's divergence depends on the text alone. So paired differences vary less than
+  // each candidate's errors.
   for (int part = 0; part < 16; ++part) {
     const double text = part % 2 == 0 ? 0.75 : 1.25;
     of.parts.push_back({62, 62 * delta * text});
@@ -89,7 +89,7 @@ MagnitudeCounts counts_of(float amax) {
   return counts;
 }
 
-// As of a layer that keeps a state instead.
+// Turns a layer into one that keeps a state instead of a cache.
 void take_cache(size_t layer, EvalReport& report) {
   report.config.layers[layer].cache_of = -1;
   report.magnitudes[layer] = {};

@@ -1,5 +1,5 @@
-// What this build looks for, where everything takes many times as long as in a release build. Tests
-// that need size for what they find in figures keep it there.
+// The sanitizers of this build. Tests use less data with them, because everything runs many times
+// slower. Tests of statistical figures keep their size.
 #pragma once
 
 namespace fp8kv::test {

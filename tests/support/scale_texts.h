@@ -1,4 +1,4 @@
-// What tests of scale files begin with.
+// Texts and values that tests of scale files start from.
 #pragma once
 
 #include <string>
@@ -20,7 +20,8 @@ inline std::string error_in(std::string_view text) {
   return error_of([&] { parse(text); });
 }
 
-// `text` with the first `what` replaced; a test must not pass because nothing was.
+// Replaces the first `what` in `text`. Fails if there is none, so that a test cannot pass by
+// accident.
 inline std::string with(std::string text, std::string_view what, std::string_view by) {
   const size_t at = text.find(what);
   REQUIRE(at != std::string::npos);

@@ -1,5 +1,5 @@
-// The words that a real shell makes of a printed command, up to the first '&&'. It runs nothing but
-// what the line has smuggled in.
+// The words that a real shell makes of a printed command, up to the first '&&'. The shell runs
+// nothing, unless a hostile name in the line gets through.
 #pragma once
 
 #include <filesystem>

@@ -1,5 +1,5 @@
-// Real models, tokenizers and texts lie beside the repository, not in it. A test that needs one
-// asks here, and returns when it is not there; ctest then counts it as skipped.
+// Real models, tokenizers and texts are kept beside the repository. A test asks here for one, and
+// returns if it is missing. ctest then counts the test as skipped.
 #pragma once
 
 #include <cstdio>

@@ -1,4 +1,4 @@
-// A folder of a test's own, removed at the end.
+// A temporary folder of one test, removed at its end.
 #pragma once
 
 #include <filesystem>

@@ -1,4 +1,4 @@
-// A terminal that a test reads.
+// A pseudo-terminal that a test reads.
 #pragma once
 
 #include <cstdlib>
@@ -13,7 +13,7 @@
 
 namespace fp8kv::test {
 
-// A terminal of so many columns; what is written to it is read as it comes.
+// A terminal with `columns` columns. A thread reads the output as it comes.
 class Terminal {
  public:
   explicit Terminal(unsigned short columns) : main_(posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC)) {
@@ -25,7 +25,7 @@ class Terminal {
     REQUIRE(ioctl(other_, TIOCSWINSZ, &size) == 0);
     termios plain{};
     REQUIRE(tcgetattr(other_, &plain) == 0);
-    cfmakeraw(&plain);  // else line ends become two characters
+    cfmakeraw(&plain);  // keeps line ends as one character
     REQUIRE(tcsetattr(other_, TCSANOW, &plain) == 0);
     reader_ = std::thread([this] {
       char buffer[4096];
@@ -41,9 +41,9 @@ class Terminal {
     close(main_);
   }
 
-  // All that was written. It can be asked for once, when nobody writes any more.
+  // All output. Call once, after all writers have finished.
   std::string text() {
-    close(other_);  // which ends the reading
+    close(other_);  // ends the reading
     reader_.join();
     return text_;
   }

@@ -1,5 +1,5 @@
-// A server of the test's own that computes with the demo model, in any cache, and answers as one of
-// the runtimes that `attest` knows.
+// A test server that computes with the demo model in any cache. It answers like one of the runtimes
+// that `attest` knows.
 #pragma once
 
 #include <algorithm>
@@ -30,7 +30,7 @@ inline std::filesystem::path demo_model() {
   return source_dir() / "datasets/demo";
 }
 
-// The demo model in one cache.
+// The demo model with one cache.
 class DemoServer {
  public:
   explicit DemoServer(Hypothesis cache)
@@ -40,7 +40,8 @@ class DemoServer {
         backend_(make_cpu_backend(1)),
         predictor_(checkpoint_, config_, *backend_, 1) {}
 
-  // Log probabilities after the first token, with noise of about 0.002 that the text decides.
+  // Log probabilities of all tokens but the first, with noise of about 0.002 that depends on the
+  // text.
   std::vector<double> log_probs(const std::vector<int32_t>& ids) {
     const std::lock_guard lock(mutex_);
     Log log(Verbosity::quiet);
@@ -70,10 +71,10 @@ class DemoServer {
   std::mutex mutex_;
 };
 
-// Answers of a runtime that serves the demo model.
+// The answers of one runtime that serves the demo model.
 class DemoRuntime {
  public:
-  // `api`: a name of server_protocols(). `cache`: what it computes in.
+  // `api`: a name of server_protocols(). `cache`: the cache that the server uses.
   DemoRuntime(std::string api, Hypothesis cache) : api_(std::move(api)), model_(std::move(cache)) {}
 
   HubAnswer answer(const HubAsk& ask) {
@@ -100,11 +101,11 @@ class DemoRuntime {
     return {404, {}, "{\"detail\": \"Not Found\"}"};
   }
 
-  // The prompt, and behind it what is generated: no greedy text, but one that is as good.
+  // The prompt and the generated tokens. Any tokens will do, they need not be greedy.
   struct Asked {
     std::vector<int32_t> ids;
-    size_t first = 1;               // token that is answered about
-    std::vector<double> log_probs;  // of all but the first
+    size_t first = 1;               // the first token in the answer
+    std::vector<double> log_probs;  // of all tokens but the first
   };
   Asked asked(std::vector<int32_t> prompt, int64_t new_tokens) {
     Asked all{std::move(prompt), 1, {}};
@@ -178,12 +179,12 @@ class DemoRuntime {
   DemoServer model_;
 };
 
-// A runtime that computes in a cache, the scales that are expected, and the program asked about it.
+// A runtime with a cache, the expected scales, and the program that asks the runtime.
 class AttestPlace {
  public:
   using Change = std::function<std::optional<HubAnswer>(const HubAsk&)>;
 
-  // `cache`: the name of a hypothesis. `change` may answer in the runtime's place.
+  // `cache`: the name of a hypothesis. `change` may replace an answer of the runtime.
   AttestPlace(const std::string& api, const std::string& cache, Change change = {})
       : runtime_(api, hypothesis(cache)), server(temp.path(), [this, change](const HubAsk& ask) {
           std::optional<HubAnswer> other = change ? change(ask) : std::nullopt;
@@ -200,7 +201,7 @@ class AttestPlace {
     return run_cli(all, CliSetup{.folder = temp.path(),
                                  .environment = {"http_proxy=", "all_proxy=", "KEY=" + key}});
   }
-  // The server's address, which is another one each time, as "SERVER".
+  // Replaces the server's address, which differs in each run, by "SERVER".
   std::string named(std::string text) const {
     for (size_t at = 0; (at = text.find(server.endpoint(), at)) != text.npos;) {
       text.replace(at, server.endpoint().size(), "SERVER");
@@ -209,7 +210,7 @@ class AttestPlace {
   }
 
  private:
-  // Every expected scale is about the one that amax gives.
+  // Scales close to those of policy amax.
   static KvScales demo_scales() {
     const Checkpoint checkpoint = Checkpoint::open(demo_model());
     const ModelConfig config = read_model_config(checkpoint);

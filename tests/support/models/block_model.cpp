@@ -10,7 +10,7 @@
 namespace fp8kv::test {
 namespace {
 
-// Llama's names, and those of what it has not.
+// Names of tensors: Llama's, and names for tensors that Llama does not have.
 std::span<const TensorRow> block_tensors() {
   static const std::vector<TensorRow> rows = [] {
     std::vector<TensorRow> all(llama_tensors().begin(), llama_tensors().end());
@@ -39,7 +39,7 @@ TinyConfig changed(const BlockVariant& variant, DType dtype, int64_t head_dim) {
   return config;
 }
 
-// What no config.json says is set here.
+// The config with knobs that no config.json can express.
 ModelConfig described(const TinyConfig& tiny) {
   TinyConfig plain = tiny_config();
   plain.dtype = tiny.dtype;
@@ -74,7 +74,7 @@ void add_experts(TinyConfig& config, const Routing& routing) {
 
 Checkpoint written(const std::filesystem::path& folder, const TinyConfig& tiny) {
   std::filesystem::create_directories(folder);
-  std::ofstream(folder / "config.json") << tiny_config_json(tiny_config());  // read by nobody
+  std::ofstream(folder / "config.json") << tiny_config_json(tiny_config());  // nobody reads it
   write_tiny_weights(folder, tiny_tensors(tiny), tiny.dtype);
   return Checkpoint::open(folder);
 }

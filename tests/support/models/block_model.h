@@ -1,5 +1,5 @@
-// Models whose layers are not Llama's: one for each knob of BlockConfig, and the combinations that
-// families have. No config.json says so: the knobs are set in the config's value.
+// Models whose layers differ from Llama's: one for each knob of BlockConfig, and the combinations
+// of real families. The knobs are set in the config's value, because no config.json has them.
 #pragma once
 
 #include <functional>
@@ -18,7 +18,7 @@ struct BlockVariant {
   std::function<void(TinyConfig&)> change;
 };
 
-// Each differs from a plain Llama.
+// Each variant differs from a plain Llama.
 const std::vector<BlockVariant>& block_variants();
 
 // A folder with such a model.

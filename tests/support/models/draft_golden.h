@@ -1,5 +1,5 @@
-// The random models that tests/golden/make_drafts.py describes: with a layer that drafts tokens,
-// and the maxima of what that layer caches.
+// The random models of tests/golden/make_drafts.py: each has a draft layer, and the maxima of its
+// cache.
 #pragma once
 
 #include <array>
@@ -32,7 +32,7 @@ struct DraftGolden {
     folder.write("d.jsonl", "{\"input_ids\": [" + text + "]}\n");
   }
 
-  TempDir folder;  // the model is its m, the text its d.jsonl
+  TempDir folder;  // has the model "m" and the text "d.jsonl"
   Json golden;
   Checkpoint checkpoint;
   std::string layer;

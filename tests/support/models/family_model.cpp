@@ -23,7 +23,7 @@ fs::path families_folder() {
   return source_dir() / "tests/golden/families";
 }
 
-// As `values` of make_families.py.
+// Weights by the formula of `values` in make_families.py.
 std::vector<float> values_of(const std::string& name, uint64_t seed, const Shape& shape,
                              double base, double amplitude) {
   uint64_t start = 0xCBF29CE484222325u ^ seed;
@@ -88,7 +88,7 @@ Checkpoint write_golden_model(const fs::path& folder, const Json& golden) {
   return written(folder, golden, "", "");
 }
 
-// Some tests go through all of them many times.
+// Reads a golden once, because some tests use all of them many times.
 Json family_golden(const std::string& name) {
   static std::map<std::string, Json> read;
   const auto found = read.find(name);
@@ -140,7 +140,7 @@ void check_amax(const FamilyModel& model, const std::vector<LayerMagnitudes>& la
 
 namespace {
 
-// Of two rows [vocab_size].
+// The largest difference of two rows [vocab_size], relative to the largest expected logit.
 template <class A, class B>
 double row_difference(const std::vector<A>& row, const std::vector<B>& expected) {
   REQUIRE(row.size() == expected.size());

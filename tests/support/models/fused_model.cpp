@@ -27,7 +27,7 @@ std::span<const TensorRow> fused_tensors() {
   return rows;
 }
 
-// Those of a model with such rows: what is fused has the name of its first part.
+// Fuses the tensors of a model. A fused tensor has the name of its first part.
 std::vector<TinyTensor> fused(const std::vector<TinyTensor>& tensors) {
   std::vector<TinyTensor> made;
   for (const TinyTensor& tensor : tensors) {
@@ -38,7 +38,7 @@ std::vector<TinyTensor> fused(const std::vector<TinyTensor>& tensors) {
       made.push_back(tensor);
       continue;
     }
-    // Weight goes to weight and bias to bias, which come in turn.
+    // Weights join weights and biases join biases, told apart by their rank.
     auto first = std::find_if(made.rbegin(), made.rend(), [&](const TinyTensor& each) {
       const bool fits =
           each.name.find(is_of("up_proj") ? "gate_proj" : "q_proj") != std::string::npos;

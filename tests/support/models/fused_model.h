@@ -1,4 +1,4 @@
-// A model whose Q, K and V are one tensor, and whose gate and up are another, as Phi-3 has them.
+// A model with fused tensors like Phi-3: one for Q, K and V, one for gate and up.
 #pragma once
 
 #include "checkpoint/checkpoint.h"
@@ -8,7 +8,7 @@
 
 namespace fp8kv::test {
 
-// The same numbers as in `model`, which has a tensor for each.
+// Has the same numbers as `model`, which keeps the tensors apart.
 struct FusedModel {
   explicit FusedModel(const BlockModel& model);
 

@@ -1,4 +1,4 @@
-// Rows of tensors that hold several roles, as Phi-3 has them.
+// Rows for tensors that hold several roles, like Phi-3's.
 #pragma once
 
 #include <array>

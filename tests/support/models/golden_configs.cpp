@@ -9,7 +9,7 @@
 namespace fp8kv::test {
 namespace {
 
-constexpr int64_t kTokens = 40;  // of the shortest golden
+constexpr int64_t kTokens = 40;  // length of the shortest golden
 
 }  // namespace
 

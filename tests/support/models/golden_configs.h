@@ -1,4 +1,4 @@
-// What the models that transformers computed have, between them.
+// The configs of all models that transformers computed, and their special features.
 #pragma once
 
 #include <map>
@@ -9,10 +9,10 @@
 
 namespace fp8kv::test {
 
-// Each golden, of either kind, by what its config.json calls its architecture.
+// Every golden's config of either kind, by its architecture in config.json.
 std::multimap<std::string, ModelConfig> golden_configs();
 
-// What a model has that a plain one may not have, in words.
+// The features of a model that a plain model may not have, in words.
 std::set<std::string> oddities(const ModelConfig& config);
 
 }  // namespace fp8kv::test

@@ -1,5 +1,4 @@
-// The random models that tests/golden/make_goldens.py writes, and what transformers computes with
-// them.
+// The random models of tests/golden/make_goldens.py, and the results of transformers for them.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +13,7 @@ namespace fp8kv::test {
 inline constexpr const char* kGoldens[] = {
     "llama-gqa", "mistral-window", "qwen2", "llama3-rope", "llama-linear", "llama-f16",
     "qwen2-bf16", "qwen2-yarn", "qwen3", "olmo2", "olmo2-gqa",
-    // With experts.
+    // Models with experts.
     "qwen3-moe", "qwen3-moe-dense", "qwen3-moe-step", "mixtral", "mixtral-window", "mixtral-tied",
     "olmoe", "olmoe-norm", "olmoe-gqa", "granite-moe", "granite-moe-tied", "granite-moe-one",
     "qwen2-moe", "qwen2-moe-dense", "qwen2-moe-plain"};

@@ -1,4 +1,4 @@
-// A model on a hub of the test's own, and the program asked about it.
+// A model on a test hub, and the program that reads it.
 #pragma once
 
 #include <algorithm>
@@ -21,15 +21,15 @@
 
 namespace fp8kv::test {
 
-// Whether the program can read addresses; says why a test is skipped where it cannot.
+// Whether the program can read addresses. If it cannot, says why the test is skipped.
 inline bool reads_addresses() {
   if (std::filesystem::exists(built_program().parent_path() / "fp8kv_http.so")) return true;
   std::printf("[skipped] fp8kv_http.so was not built: libcurl is not there\n");
   return false;
 }
 
-// Four layers, each in a shard of its own of 2 * `half_bytes`, with two scales in the middle.
-// Weights are holes.
+// Writes four layers. Each has its own shard of 2 * `half_bytes`, with two scales in the middle.
+// The weights are holes.
 inline void write_sharded_model(const std::filesystem::path& folder, uint64_t half_bytes) {
   std::filesystem::create_directories(folder);
   TinyConfig config = tiny_config();
@@ -66,7 +66,7 @@ class HubPlace {
     write_sharded_model(temp / "hub/org/big", half_bytes);
   }
 
-  // `more` counts where both name a variable.
+  // The environment for a run. A variable in `more` overrides the default.
   CliSetup setup(const std::vector<std::string>& more = {}) const {
     std::vector<std::string> environment = more;
     const auto add = [&](const std::string& name, const std::string& value) {
@@ -88,7 +88,7 @@ class HubPlace {
                 const std::vector<std::string>& more = {}) const {
     return run_cli(arguments, setup(more));
   }
-  // The result of a local extract of this folder.
+  // The result of a local extract of the hub's folder.
   std::string local() const { return run({"extract", "hub/org/big"}).out; }
 
   TempDir temp;

@@ -1,5 +1,5 @@
-// Tiny models of which only some layers write a KV cache, one for each way to say so: a config, and
-// weights of the right names and no sense.
+// Tiny models where only some layers write a KV cache, one for each way to describe that. They have
+// a config, and weights with the right names but meaningless values.
 #pragma once
 
 #include <cstddef>
@@ -21,11 +21,11 @@ struct Hybrid {
   std::set<size_t> cached;     // the layers that write a cache
   std::string stack;           // "backbone."
   std::string attention;       // the name of a layer's attention: "mixer"
-  std::string other;           // of a layer without a cache
-  std::set<std::string> more;  // other weights that look alike
+  std::string other;           // the name of a layer's mixer without a cache
+  std::set<std::string> more;  // names of other weights that look similar
 };
 
-// Members that all configs have: 2 KV heads of 2.
+// Members that all configs share: 2 KV heads of 2.
 inline std::string hybrid_config(const std::string& architecture, const std::string& type,
                                  const std::string& more) {
   return cat(R"({"architectures": [")", architecture, R"("], "model_type": ")", type,
@@ -44,7 +44,7 @@ inline Hybrid nemotron_h() {
           {}};
 }
 
-// The same as transformers 5 writes it: no number of layers, and a number that JSON has not.
+// The same model in the form of transformers 5: no number of layers, and a number that is not JSON.
 inline Hybrid nemotron_h_listed() {
   Hybrid model = nemotron_h();
   model.config = hybrid_config(
@@ -98,7 +98,7 @@ inline std::vector<Hybrid> hybrids() {
   return {nemotron_h(), nemotron_h_listed(), qwen3_next(), qwen3_5(), granite_4()};
 }
 
-// K and V of different size in every layer with a cache.
+// Scales for every layer with a cache, different for K and V.
 inline KvScales hybrid_scales(const Hybrid& model) {
   KvScales scales;
   scales.layers.resize(model.n_layers);

@@ -1,4 +1,4 @@
-// Tiny models and scales to put into them.
+// Tiny models, and scales to inject into them.
 #pragma once
 
 #include <filesystem>
@@ -19,7 +19,7 @@
 
 namespace fp8kv::test {
 
-// Any positive normal floats that a maximum over heads can be told from.
+// Random positive normal floats, distinct enough to test a maximum over heads.
 inline KvScales random_scales(const TinyConfig& config, Rng& rng, bool per_head) {
   const auto any = [&] {
     const uint64_t bits = rng.next();
@@ -102,7 +102,7 @@ inline std::string block_of(const InjectPlace& place, const std::string& name) {
   return block ? JsonWriter(JsonWriter::Layout::one_line).value(*block).text() : "";
 }
 
-// A model whose weights compressed-tensors has quantised.
+// A quantization_config of a model that compressed-tensors quantised.
 inline constexpr const char* kGroups =
     R"({"quant_method": "compressed-tensors", "format": "float-quantized",
         "quantization_status": "compressed", "config_groups": {"group_0": {"targets": ["Linear"]}},

@@ -1,4 +1,4 @@
-// A folder with a tiny model to put scales into, and room for outputs beside it.
+// A folder with a tiny model to inject scales into, and room for outputs.
 #pragma once
 
 #include <filesystem>
@@ -42,7 +42,7 @@ struct Workplace {
     for (size_t at; (at = text.find(path)) != text.npos;) text.erase(at, path.size());
     return text;
   }
-  // What is in the folder beside "model".
+  // Names in the folder, except "model".
   std::vector<std::string> beside() const {
     std::vector<std::string> names;
     for (const auto& entry : std::filesystem::directory_iterator(folder.path())) {

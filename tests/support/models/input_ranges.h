@@ -1,4 +1,5 @@
-// What transformers multiplies each matrix of a random model by, and the check against it.
+// The ranges of matrix inputs that transformers measured in random models, and the check against
+// them.
 #pragma once
 
 #include <string>
@@ -8,11 +9,11 @@
 
 namespace fp8kv::test {
 
-// The models of tests/golden/make_input_ranges.py, which are families' too.
+// The models of tests/golden/make_input_ranges.py. They are family cases too.
 std::vector<std::string> input_range_cases();
 
-// CHECKs that the model's calibration on `backend` sees the largest magnitudes that transformers
-// saw, and of no other matrix.
+// CHECKs that a calibration on `backend` sees the largest input magnitudes of transformers, for the
+// same matrices and no others.
 void check_input_ranges(const std::string& name, Backend& backend);
 
 }  // namespace fp8kv::test

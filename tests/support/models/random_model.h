@@ -1,5 +1,5 @@
-// A model folder with random weights in F32, whatever the architecture: for tests that ask how the
-// program goes about a model, not what it computes.
+// A model folder of any architecture with random F32 weights. For tests of how the program handles
+// a model, not of what it computes.
 #pragma once
 
 #include <filesystem>
@@ -16,7 +16,7 @@
 
 namespace fp8kv::test {
 
-// All tensors that a model with this config.json has.
+// All tensors of a model with this config.
 inline std::vector<ModelTensor> tensors_of(const ModelConfig& config) {
   std::vector<ModelTensor> tensors = outer_tensors(config);
   for (int64_t layer = 0; layer < config.n_layers(); ++layer) {

@@ -38,7 +38,7 @@ double frequency(const RopeConfig& rope, double pair, double head_dim) {
   if (rope.scaling == RopeScaling::linear) return plain / rope.factor;
   if (rope.scaling == RopeScaling::none) return plain;
   if (rope.scaling == RopeScaling::yarn) {
-    const auto pair_at = [&](double turns) {  // that many in the original context
+    const auto pair_at = [&](double turns) {  // in the original context
       return head_dim / 2 * std::log(rope.original_context / turns / (2 * M_PI)) /
              std::log(rope.theta);
     };
@@ -47,7 +47,7 @@ double frequency(const RopeConfig& rope, double pair, double head_dim) {
     const double share = std::min(std::max((pair - from) / (to - from), 0.0), 1.0);
     return plain * (1 - share * (1 - 1 / rope.factor));
   }
-  const double turns = rope.original_context * plain / (2 * M_PI);  // within the original context
+  const double turns = rope.original_context * plain / (2 * M_PI);  // in the original context
   if (turns < rope.low_freq_factor) return plain / rope.factor;
   if (turns > rope.high_freq_factor) return plain;
   const double share =
@@ -65,7 +65,7 @@ Vector expert_weights(const Vector& logits, const Vector& bias, const Routing& r
     if (routing.score == RouterScore::sigmoid) choice[i] = sigmoid(logits[i]);
     if (!bias.empty()) choice[i] += bias[i];
   }
-  // How many are above, which is how a sorted list would have them.
+  // The number of larger values, which is the place in a sorted list.
   const auto rank = [](const Vector& values, size_t i) {
     return std::count_if(values.begin(), values.end(), [&](double v) { return v > values[i]; });
   };

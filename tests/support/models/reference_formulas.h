@@ -1,4 +1,4 @@
-// The formulas of a forward pass, each for one number or one row, in double precision.
+// The formulas of a forward pass in double precision, each for one number or one row.
 #pragma once
 
 #include <vector>
@@ -9,13 +9,13 @@
 namespace fp8kv::test {
 
 double activated(double x, Activation activation);
-// 0: no cap.
+// Caps x softly at `cap`; 0 means no cap.
 double capped(double x, double cap);
-// What pair `pair` of a head of `head_dim` elements turns by from one position to the next.
+// The angle that pair `pair` of a head with `head_dim` elements rotates by per position.
 double frequency(const RopeConfig& rope, double pair, double head_dim);
 double sigmoid(double x);
-// What each expert counts for one row, of the router's logits and the bias of its choice, which may
-// be empty; 0 for those that are not chosen.
+// The weight of each expert for one row; 0 for experts that are not chosen. `logits` are the
+// router's. `bias` shifts the choice, and may be empty.
 std::vector<double> expert_weights(const std::vector<double>& logits,
                                    const std::vector<double>& bias, const Routing& routing);
 

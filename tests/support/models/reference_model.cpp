@@ -84,8 +84,8 @@ Rows normed(const Rows& x, const Vector& weight, const Vector& bias, const Model
   return y;
 }
 
-// As many elements of every row at a time as there are weights: a head, or all heads. Nothing where
-// there are no weights for that.
+// Norms each row in parts of as many elements as there are weights: one head, or all heads. Returns
+// x unchanged if there are no weights.
 Rows heads_normed(const Rows& x, const Vector& weight, const ModelConfig& config) {
   if (weight.empty()) return x;
   Rows y = x;
@@ -120,7 +120,7 @@ void rotate(Rows& rows, const ModelConfig& config, int64_t layer) {
   }
 }
 
-// Rounds to the model's dtype, as every runtime does before it caches.
+// Rounds to the model's dtype, like every runtime does before it caches.
 double to_model_dtype(double value, DType dtype) {
   const auto single = static_cast<float>(value);
   if (dtype == DType::f16) return f16_to_float(f16_from_float(single));
@@ -178,7 +178,7 @@ void add_to(Rows& x, const Rows& y, double multiplier) {
   }
 }
 
-// x with what a block made of it, as the norm after the block has it.
+// Adds a block's output to x, with the norm after the block if there is one.
 Rows joined(const Rows& x, const Rows& made, const std::string& norm, const Layer& layer,
             const ModelConfig& config) {
   const NormPlace place = config.block.norm_place;
@@ -191,7 +191,7 @@ Rows joined(const Rows& x, const Rows& made, const std::string& norm, const Laye
   return place == NormPlace::after_add ? after(sum) : sum;
 }
 
-// What goes into a block.
+// The input of a block, with the norm before it if there is one.
 Rows entering(const Rows& x, const std::string& norm, const Layer& layer,
               const ModelConfig& config) {
   const NormPlace place = config.block.norm_place;
@@ -199,7 +199,7 @@ Rows entering(const Rows& x, const std::string& norm, const Layer& layer,
   return normed(x, layer.tensor(norm + ".weight"), layer.tensor(norm + ".bias"), config);
 }
 
-// The block whose modules are `gate`, `up` and `down`.
+// The feed-forward block with the modules `gate`, `up` and `down`.
 Rows feed_forward(const Rows& x, const Layer& layer, const ModelConfig& config,
                   const std::array<std::string, 3>& names) {
   const BlockConfig& block = config.block;

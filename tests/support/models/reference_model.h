@@ -1,5 +1,5 @@
-// A second forward pass, in double precision and plain loops, written from the papers and sharing
-// nothing with the product but the file reader: the oracle for logits and for what K and V reach.
+// A second forward pass in double precision and plain loops, written from the papers. It shares
+// only the file reader with the product. It is the oracle for logits and for the amax of K and V.
 #pragma once
 
 #include <cstdint>
@@ -11,11 +11,11 @@
 
 namespace fp8kv::test {
 
-// What a cache makes of a value of K or V: identity unless a test says otherwise.
+// What a cache turns a value of K or V into. Without one, values stay unchanged.
 using CacheRounding =
     std::function<double(double value, int64_t layer, int64_t kv_head, bool is_key)>;
 
-// What a cache does to one layer's values, the layer's input being exact: sums of squares.
+// A cache's errors in one layer with exact input, as sums of squares.
 struct ReferenceErrors {
   double k_error = 0, k = 0;
   double v_error = 0, v = 0;
@@ -24,18 +24,18 @@ struct ReferenceErrors {
 
 struct ReferenceRun {
   std::vector<std::vector<double>> logits;          // [position][vocab_size]
-  std::vector<std::vector<double>> k_amax, v_amax;  // [layer][kv_head], as they enter the cache
+  std::vector<std::vector<double>> k_amax, v_amax;  // [layer][kv_head], on entry to the cache
   std::vector<std::vector<double>> q_amax;          // [layer][kv_head]
   std::vector<ReferenceErrors> errors;              // [layer]; see `measured`
 };
 
-// With `measured`, errors are what that rounding does to each layer; the pass goes on without it.
+// `measured` is a rounding whose error is measured in each layer; the pass itself does not use it.
 ReferenceRun reference_forward(const Checkpoint& checkpoint, const ModelConfig& config,
                                const std::vector<int32_t>& ids,
                                const CacheRounding& rounding = nullptr,
                                const CacheRounding& measured = nullptr);
 
-// The `count` ids of the largest logits, one after another.
+// `count` ids by greedy decoding.
 std::vector<int32_t> reference_greedy(const Checkpoint& checkpoint, const ModelConfig& config,
                                       std::vector<int32_t> prompt, int count,
                                       const CacheRounding& rounding = nullptr);

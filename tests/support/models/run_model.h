@@ -1,4 +1,4 @@
-// Runs the product's forward pass over ids, for tests that want logits of every position.
+// Runs the product's forward pass over ids, for tests of logits at every position.
 #pragma once
 
 #include <cstdint>
@@ -14,11 +14,11 @@ namespace fp8kv::test {
 struct RunSettings {
   CacheType cache_dtype = DType::f32;
   const KvScales* scales = nullptr;
-  int64_t chunk = 1 << 20;  // tokens in a step
-  int64_t prompt = 0;       // tokens in the first step, where that is another number; else 0
+  int64_t chunk = 1 << 20;  // tokens per step
+  int64_t prompt = 0;       // tokens in the first step, if different; 0: like `chunk`
 };
 
-// [position][vocab_size].
+// Logits [position][vocab_size].
 std::vector<std::vector<float>> run_model(const Checkpoint& checkpoint, const ModelConfig& config,
                                           Backend& backend, const std::vector<int32_t>& ids,
                                           const RunSettings& settings = {});

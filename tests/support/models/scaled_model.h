@@ -1,4 +1,4 @@
-// A model folder whose tensors are scales, for what reads them.
+// A model folder whose tensors are scales, for tests of code that reads scales.
 #pragma once
 
 #include <string>
@@ -32,7 +32,7 @@ inline std::string bytes_of(const std::vector<double>& values, DType dtype) {
   return bytes;
 }
 
-// A model folder of two layers and two KV heads whose only tensors are those added.
+// A model folder with two layers and two KV heads. It has only the added tensors.
 class ScaledModel {
  public:
   ScaledModel& add(const std::string& name, const std::vector<double>& values,
@@ -40,7 +40,7 @@ class ScaledModel {
     tensors_.push_back({name, bytes_of(values, dtype), dtype, shape});
     return *this;
   }
-  // Scales of one layer, [] and F32.
+  // Adds an F32 scale of shape [] to one layer.
   ScaledModel& layer(int number, const std::string& kind, double value) {
     return add(cat("model.layers.", number, ".self_attn.", kind), {value});
   }

@@ -1,4 +1,4 @@
-// A tokenizer.json of a few tokens, each part of which a test can set.
+// A tokenizer.json of a few tokens. A test can set each part.
 #pragma once
 
 #include <string>
@@ -15,7 +15,7 @@ struct SmallTokenizer {
   std::string pre_tokenizer = "null";
   std::string post_processor = "null";
   std::string decoder = R"({"type":"Fuse"})";
-  // Members of the model beside its type; the ids are those of `vocab`.
+  // Members of the model beside its type. The ids belong to `vocab`.
   std::string options = R"("unk_token":"<unk>")";
   std::string vocab = R"({"<unk>":0,"a":1,"b":2,"c":3," ":4,"-":5,"ab":6,"abc":7})";
   std::string merges = R"([["a","b"],["ab","c"]])";

@@ -1,5 +1,5 @@
-// A small model of several layers in several files, and windows for several batches: enough to see
-// whether a calibration is the same however its memory is divided.
+// A small model with several layers in several files, and windows for several batches. Enough to
+// check that a calibration does not depend on how memory is divided.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +31,7 @@ struct StreamedModel {
     return collect_magnitudes(checkpoint, config, backend, windows(), log, options);
   }
 
-  // Five batches of up to kRows rows, one of a single row.
+  // Five batches of up to kRows rows. One batch has a single row.
   static std::vector<std::vector<int32_t>> windows() {
     std::vector<std::vector<int32_t>> windows;
     int32_t next = 5;

@@ -27,7 +27,7 @@ float rounded(float value, DType dtype) {
   return dtype == DType::bf16 ? bf16_to_float(code) : f16_to_float(code);
 }
 
-// FNV-1a, so that a tensor's values depend on its own name and on no other tensor.
+// FNV-1a. Makes a tensor's values depend only on its own name.
 uint64_t hash_of(const std::string& name) {
   uint64_t hash = 0xCBF29CE484222325u;
   for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001B3u;
@@ -38,7 +38,7 @@ class Maker {
  public:
   Maker(DType dtype, uint64_t seed) : dtype_(dtype), seed_(seed) {}
 
-  // Uniform in center +- reach.
+  // Values are uniform in center +- reach.
   void add(const std::string& name, const Shape& shape, double center, double reach) {
     Rng rng(seed_ ^ hash_of(name));
     TinyTensor tensor{name, shape, {}};
@@ -48,7 +48,7 @@ class Maker {
     }
     tensors.push_back(std::move(tensor));
   }
-  // Variance 1 / in_dim keeps the scale of what goes through.
+  // Variance 1 / in_dim keeps the scale of activations.
   void matrix(const std::string& name, int64_t out_dim, int64_t in_dim) {
     add(name + ".weight", {out_dim, in_dim}, 0, std::sqrt(3.0 / static_cast<double>(in_dim)));
   }
@@ -62,7 +62,7 @@ class Maker {
     if (bias) add(name + ".bias", {out_dim}, 0, 0.5);
   }
 
-  // The feed-forward part of a layer with experts, whose names begin with `at`.
+  // The experts of a layer. `at` is the start of their names.
   void experts(const std::string& at, const TinyConfig& config) {
     const ExpertsConfig& experts = *config.experts;
     const bool mixtral = config.architecture == "MixtralForCausalLM";
@@ -148,7 +148,7 @@ void write_rope(JsonWriter& json, const RopeConfig& rope, bool new_spelling) {
           .member("attention_factor", rope.attention_factor);
       break;
     case RopeScaling::longrope:
-      FP8KV_ASSERT(false);  // the goldens have it
+      FP8KV_ASSERT(false);  // tests use goldens for this scaling
   }
   json.end_object();
 }
@@ -286,7 +286,7 @@ std::string tiny_config_json(const TinyConfig& config, const TinyOptions& option
                                                          : QkNorm::none));
   FP8KV_ASSERT(config.block.norm_place == (olmo2 ? NormPlace::after : NormPlace::before));
   if (config.architecture == "LlamaForCausalLM" || qwen3 || olmo2) {
-    // One switch for q, k, v and o: these architectures have no other.
+    // These architectures have one switch for the biases of q, k, v and o.
     FP8KV_ASSERT(config.qkv_bias == config.o_bias);
     json.member("attention_bias", config.qkv_bias);
   } else {

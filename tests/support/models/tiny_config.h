@@ -1,4 +1,4 @@
-// config.json files of tiny models, with one member changed at a time.
+// config.json files of tiny models with one changed member.
 #pragma once
 
 #include <string>
@@ -82,7 +82,7 @@ inline std::string llama_with(const std::string& key, const std::string& value) 
   return config_with("LlamaForCausalLM", key, value);
 }
 
-// Writes a checkpoint, reads its config back.
+// Writes a checkpoint and reads its config back.
 inline ModelConfig through_folder(const TinyConfig& config, const TinyOptions& options = {}) {
   const TempDir temp;
   write_tiny_checkpoint(temp / "model", config, options);

@@ -1,4 +1,4 @@
-// A model and scales for it, in a folder in which `verify` is run.
+// A folder with a model and its scales, where tests run `verify`.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@
 
 namespace fp8kv::test {
 
-// A tiny model of two layers in F16, and scales for it that F16 does not hold.
+// A tiny F16 model of two layers. F16 cannot represent its scales.
 struct VerifyPlace {
   VerifyPlace() {
     TinyConfig config = tiny_config();
@@ -24,7 +24,7 @@ struct VerifyPlace {
   CliResult run(const std::vector<std::string>& arguments) const {
     return run_cli(arguments, {.folder = temp.path()});
   }
-  // A folder with those scales.
+  // Makes a folder with those scales.
   void inject(const std::string& out, const std::vector<std::string>& more = {}) const {
     std::vector<std::string> arguments = {"inject", "model", "-s", "scales.json", "-o", out};
     arguments.insert(arguments.end(), more.begin(), more.end());

@@ -1,4 +1,4 @@
-// Windows of token ids: from a seed, for models of test::tiny_config(), or of a reference.
+// Windows of token ids, random for models of test::tiny_config(), or from a reference.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ inline std::vector<std::vector<int32_t>> windows_of(const std::vector<size_t>& l
   return windows;
 }
 
-// The windows that a reference was computed on: its `window_ids`.
+// The windows that a reference was computed on, its `window_ids`.
 inline std::vector<std::vector<int32_t>> windows_of(const Json& reference) {
   std::vector<std::vector<int32_t>> windows;
   const Json all = reference.at("window_ids");
