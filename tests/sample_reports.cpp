@@ -1,4 +1,5 @@
-// Writes the page of every sample report into a folder: sample-NAME.html. For scripts/check_report.
+// Writes the page of every sample report into a folder as sample-NAME.html, for
+// scripts/check_report.
 #include <filesystem>
 #include <fstream>
 #include <iostream>

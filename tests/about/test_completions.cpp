@@ -1,5 +1,5 @@
-// Completions for bash, zsh and fish: that all flags are in them, and, where the shell is there,
-// that it completes.
+// Completions for bash, zsh and fish. The scripts contain every flag, and installed shells complete
+// with them.
 #include <algorithm>
 #include <filesystem>
 #include <set>
@@ -26,7 +26,7 @@ std::string script_for(const std::string& shell) {
   return result.out;
 }
 
-// "/usr/bin/zsh"; "" with the reason printed where the shell is not installed.
+// The path of a shell, like "/usr/bin/zsh". If it is not installed, prints that and returns "".
 std::string find_shell(const std::string& name) {
   for (const char* folder : {"/bin/", "/usr/bin/", "/usr/local/bin/"}) {
     if (std::filesystem::exists(folder + name)) return folder + name;
@@ -35,7 +35,7 @@ std::string find_shell(const std::string& name) {
   return "";
 }
 
-// What bash offers where the last of `words` is being typed, and the script for it has been read.
+// The words that bash offers for the last of `words`, after it has read our script.
 std::set<std::string> offered_by_bash(const Words& words, const std::filesystem::path& folder) {
   const test::TempDir temp;
   const std::string file = temp.write("fp8kv.bash", script_for("bash")).string();
@@ -142,7 +142,8 @@ TEST_CASE("completions: fish offers commands, flags, words, files, and nothing f
   CHECK(offered("fp8kv eval m --policy amax,un").contains("amax,unit"));
 }
 
-// zsh completes on a terminal only: the script's code is checked, and completed in a pseudo one.
+// zsh completes only in a terminal, so this checks the script's code, and completes in a
+// pseudo-terminal.
 TEST_CASE("completions: zsh offers commands, flags, words and files") {
   const std::string zsh = find_shell("zsh");
   if (zsh.empty()) return;

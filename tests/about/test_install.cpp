@@ -1,4 +1,4 @@
-// cmake --install: what is installed, and that the tree works wherever it is moved to.
+// cmake --install: the installed files, and that the tree works after it is moved.
 #include <algorithm>
 #include <filesystem>
 #include <string>
@@ -48,13 +48,13 @@ TEST_CASE("install: program, completions, manual pages, docs and licence, in a t
     return test::run_cli(arguments, {.program = program}).out;
   };
   CHECK(run({"--version"}) == test::run_cli({"--version"}).out);
-  // The built program wrote the pages: with the simulator beside it, it knows a device more.
+  // The built program wrote the pages. If the simulator is beside it, the page has one more device.
   CHECK(test::run_cli({"completions", "fish"}).out ==
         test::read_file(share / "fish/vendor_completions.d/fp8kv.fish"));
   CHECK(test::run_cli({"man", "run"}).out == test::read_file(share / "man/man1/fp8kv-run.1"));
   CHECK(run({"man", "diff"}) == test::read_file(share / "man/man1/fp8kv-diff.1"));
-  // Nothing in the tree knows where it was installed or built, but what is compiled: its messages
-  // of what should not happen name source files.
+  // No installed text knows where it was built or installed. Compiled files do, because internal
+  // error messages name source files.
   for (const auto& entry : fs::recursive_directory_iterator(temp / "moved")) {
     const bool compiled = entry.path() == program || entry.path().extension() == ".so";
     if (!entry.is_regular_file() || compiled) continue;
@@ -65,7 +65,8 @@ TEST_CASE("install: program, completions, manual pages, docs and licence, in a t
   }
 }
 
-// The module of an older release stands for a real one: what is said of it shows that it was found.
+// An older release's module stands in for a real one. The error about its version shows that it was
+// found.
 TEST_CASE("install: a GPU's module is found in lib/fp8kv beside bin") {
   const test::TempDir temp;
   fs::create_directories(temp / "bin");

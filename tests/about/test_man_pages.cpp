@@ -1,4 +1,4 @@
-// Manual pages: that all flags are in them, and that formatters accept them.
+// Manual pages contain every flag, and formatters accept them.
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -23,7 +23,7 @@ std::string page_of(const std::vector<std::string>& command) {
   return result.out;
 }
 
-// All pages, under the names of their files.
+// Writes all pages under their file names.
 std::vector<std::filesystem::path> write_pages(const test::TempDir& folder) {
   std::vector<std::filesystem::path> files = {folder.write("fp8kv.1", page_of({}))};
   for (const auto& [command, help] : test::commands()) {
@@ -69,7 +69,7 @@ TEST_CASE("man pages: mandoc finds nothing wrong with them") {
     CAPTURE(file);
     const test::CliResult result = test::run_cli({"-T", "lint", "-W", "warning", file.string()},
                                                  {.program = "/usr/bin/mandoc"});
-    // There is no date, so that the same sources give the same bytes.
+    // The pages have no date, so that the same sources give the same bytes.
     for (const std::string& line : test::lines_of(result.out)) {
       CAPTURE(line);
       CHECK(line.find("WARNING: missing date") != line.npos);

@@ -1,4 +1,4 @@
-// The sequential test: held to games worked out by hand, and to simulations with fixed seeds.
+// The sequential test, compared with games worked out by hand and with seeded simulations.
 #include <cmath>
 #include <random>
 #include <vector>
@@ -13,13 +13,13 @@ namespace {
 
 using Numbers = std::vector<double>;
 
-// Windows of a server that computes with hypothesis `truth`; -1: with none of them.
+// Windows from a server that computes with hypothesis `truth`; -1: with none of the hypotheses.
 class SimulatedServer {
  public:
   SimulatedServer(size_t n_hypotheses, int truth, double noise, unsigned seed)
       : n_(n_hypotheses), truth_(truth), noise_(noise), random_(seed) {}
 
-  // Noise has heavy tails, a size of its own for each window, and a bias that all its tokens share.
+  // The noise has heavy tails, a size per window, and a bias that all tokens of a window share.
   EvidenceWindow window() {
     constexpr size_t kTokens = 32;
     EvidenceWindow made;
@@ -55,7 +55,7 @@ TEST_CASE("attest evidence: a window that lies on one prediction doubles the bol
   Evidence evidence(2, 2, 0.01);
   CHECK(evidence.threshold() == doctest::Approx(std::log(200.0)));
   evidence.add({{-1.0, -2.0}, {{-1.5, -2.5}, {-1.0, -2.0}}});
-  // x is 1: the mean of 1 + 1 * (0.03, 0.06, 0.125, 0.25, 0.5, 0.75, 0.95).
+  // x is 1, so this is the mean of 1 + 1 * (0.03, 0.06, 0.125, 0.25, 0.5, 0.75, 0.95).
   CHECK(evidence.against(0) == doctest::Approx(std::log(1 + 2.665 / 7)));
   CHECK(evidence.against(1) == 0);
   CHECK(evidence.residual(0) == doctest::Approx(0.5));
@@ -81,7 +81,7 @@ TEST_CASE(
   SimulatedServer server(4, 2, 0.05, 7);
   for (int i = 0; i < 6; ++i) {
     EvidenceWindow window = server.window();
-    // Weights are made from the first hypotheses alone.
+    // Only the first hypotheses determine the weights.
     window.predicted[3] = window.predicted[2] = window.predicted[1];
     rest[0].push_back(window.predicted[2]);
     rest[1].push_back(window.predicted[3]);

@@ -33,7 +33,7 @@ TEST_CASE("cpu topology: reads the quota of control groups, version 2") {
   CHECK(cgroup_cpus(membership, dir / "fs") == 2.5);
   dir.write("fs/a/cpu.max", "150000 100000\n");  // a tighter parent
   CHECK(cgroup_cpus(membership, dir / "fs") == 1.5);
-  dir.write("fs/cpu.max", "100000 100000\n");  // as seen inside a container
+  dir.write("fs/cpu.max", "100000 100000\n");  // the root's own file, like in a container
   CHECK(cgroup_cpus(membership, dir / "fs") == 1.0);
 }
 

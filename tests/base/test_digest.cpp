@@ -16,7 +16,7 @@ std::string digest_of(std::string_view bytes) {
   return digest.hex();
 }
 
-// By single bytes, so that the C library's code sees no whole block to hand on.
+// Adds single bytes, so that the C library's code never gets a whole block.
 std::string slow_digest_of(std::string_view bytes) {
   Sha256 digest;
   for (size_t i = 0; i < bytes.size(); ++i) digest.add(bytes.substr(i, 1));
@@ -25,7 +25,7 @@ std::string slow_digest_of(std::string_view bytes) {
 
 }  // namespace
 
-// FIPS 180-4's examples.
+// The examples of FIPS 180-4.
 TEST_CASE("digest: gives what the standard says") {
   CHECK(digest_of("") == "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
   CHECK(digest_of("abc") == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");

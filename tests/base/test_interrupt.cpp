@@ -1,4 +1,4 @@
-// In a process of its own each, which has the handlers and is interrupted.
+// Each case runs in its own process, which installs the handlers and is interrupted.
 #include <csignal>
 #include <functional>
 #include <string>
@@ -56,7 +56,7 @@ TEST_CASE("interrupt: where nothing has to be tidied up, the program need not he
   const Ended ended = in_a_process([] {
     const NothingToTidy reading;
     raise(SIGINT);
-    while (true) pause();  // as a loop that never looks
+    while (true) pause();  // a loop that never checks for interrupts
   });
   CHECK(ended.status == 130);
   CHECK(ended.said == "interrupted\n");
@@ -80,13 +80,13 @@ TEST_CASE("interrupt: what still frees its memory afterwards need not be waited 
 TEST_CASE("interrupt: where there is something to tidy up, it waits until it is heard") {
   const Ended ended = in_a_process([] {
     { const NothingToTidy reading; }
-    sigset_t alarm;  // held back, so that pause() is what it ends
+    sigset_t alarm;  // SIGALRM is blocked until sigsuspend
     sigset_t before;
     sigemptyset(&alarm);
     sigaddset(&alarm, SIGALRM);
     sigprocmask(SIG_BLOCK, &alarm, &before);
     raise(SIGINT);
-    sigsuspend(&before);  // until the time to hear it is over
+    sigsuspend(&before);  // until the time limit for hearing it is over
     check_interrupt();
   });
   CHECK(ended.status == kTidied);

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::chrono::milliseconds kBehindQuietStart{2050};
 
-// What the work says where standard error is a terminal.
+// The log of `work` if standard error is a terminal.
 template <typename Work>
 std::string in_terminal(Work&& work) {
   test::Terminal terminal(80);
@@ -61,7 +61,7 @@ TEST_CASE("progress: stages share a line of the terminal, and notes go above it"
     log.end_progress();
     log.note("wrote it");
   });
-  // How long a machine takes to wake up is not what this is about.
+  // Seconds depend on the machine, so they are replaced.
   CHECK(std::regex_replace(shown, std::regex("\\b[0-9]+ s\\b"), "N s") ==
         "\r\033[Kreading 50 % [############            ] N s, N s left"
         "\r\033[Kreading 50 % [############            ] N s, N s left"

@@ -10,7 +10,7 @@
 namespace fp8kv {
 namespace {
 
-// Decodes and checks the value, as the definition says; nothing of the ranges of bytes.
+// Decodes and checks values by the definition of UTF-8, without tables of byte ranges.
 bool slow_is_utf8(std::string_view bytes) {
   for (size_t i = 0; i < bytes.size();) {
     const auto lead = static_cast<unsigned char>(bytes[i]);

@@ -18,7 +18,7 @@
 namespace fp8kv {
 namespace {
 
-// While it lives a new thread wants a stack of this size.
+// Sets the stack size of new threads while it exists.
 class StackSize {
  public:
   explicit StackSize(size_t bytes) {
@@ -37,7 +37,7 @@ class StackSize {
   bool set_ = false;
 };
 
-// While it lives the process gets no more than `more` bytes of addresses beside those it has.
+// Limits the process's address space while it exists: `more` bytes beyond its current size.
 class AddressLimit {
  public:
   explicit AddressLimit(size_t more) {
@@ -58,7 +58,7 @@ class AddressLimit {
 }  // namespace
 
 TEST_CASE("thread pool: threads that cannot be started are an error that says how many") {
-  const StackSize too_large(size_t{1} << 47);  // as much as there are addresses
+  const StackSize too_large(size_t{1} << 47);  // as large as the address space
   REQUIRE(too_large.set());
   CHECK(test::error_of([] { ThreadPool(3); }, ErrorKind::resource) ==
         "cannot start thread 2 of 3: Resource temporarily unavailable");
@@ -68,10 +68,10 @@ TEST_CASE("thread pool: threads that cannot be started are an error that says ho
 }
 
 TEST_CASE("thread pool: threads that were started end when one more cannot be") {
-  if (test::kSanitized) return;  // which need more addresses than a limit leaves them
+  if (test::kSanitized) return;  // sanitizers need more addresses than the limit allows
   const StackSize large(size_t{1} << 30);
   REQUIRE(large.set());
-  for (int i = 0; i < 3; ++i) {  // so those before have given back their stacks
+  for (int i = 0; i < 3; ++i) {  // earlier threads must have returned their stacks
     const AddressLimit limit((size_t{5} << 30) / 2);
     CHECK(test::error_of([] { ThreadPool(8); }, ErrorKind::resource) ==
           "cannot start thread 4 of 8: Resource temporarily unavailable");
@@ -112,7 +112,7 @@ TEST_CASE("thread pool: wakes threads that have gone to sleep") {
   ThreadPool pool(3);
   for (int round = 0; round < 5; ++round) {
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
-    // Ends only when three threads have taken a job each.
+    // Ends only if three threads have each taken a job.
     std::atomic<int> arrived = 0;
     pool.run(3, [&](int64_t, int) {
       arrived.fetch_add(1);
@@ -143,7 +143,7 @@ TEST_CASE("thread pool: throws what a job threw, and is of use afterwards") {
 TEST_CASE("thread pool: ends while its threads are on their way to sleep") {
   for (int round = 0; round < 4000; ++round) {
     ThreadPool pool(4);
-    // The caller may well do both jobs, and leave while the others are only just waking up.
+    // The caller may do both jobs and leave while the threads are still waking up.
     for (int loop = 0; loop < round % 4; ++loop) pool.run(2, [](int64_t, int) {});
   }
 }

@@ -1,4 +1,4 @@
-// What a saved calibration may be gone on with: the same run, and every byte as it was written.
+// A saved calibration continues only in the same run, and only if no byte has changed.
 #include <fstream>
 #include <functional>
 
@@ -28,7 +28,7 @@ test::TinyConfig small_config() {
   return config;
 }
 
-// One command: what it reads, and by what it computes.
+// One run: its inputs, and the version and instruction set that compute it.
 struct Run {
   fs::path model;
   Windows windows = {{1, 2, 3}};
@@ -36,7 +36,7 @@ struct Run {
   CpuIsa isa = CpuIsa::portable;
 };
 
-// Runs it, as `calibrate --resume` does but for the end, where the state is removed.
+// Runs like `calibrate --resume`, but keeps the state at the end.
 void calibrate(const Run& run, const fs::path& out) {
   const Checkpoint checkpoint = Checkpoint::open(run.model);
   const ModelConfig config = read_model_config(checkpoint);
@@ -47,7 +47,7 @@ void calibrate(const Run& run, const fs::path& out) {
   collect_magnitudes(checkpoint, config, *backend, run.windows, log, {.state = &state});
 }
 
-// A model, and the state that a run of it left.
+// A model, and the state that a run on it left.
 struct Saved {
   Saved() {
     test::write_tiny_checkpoint(run.model, small_config(), {.n_shards = 2});
@@ -73,7 +73,7 @@ struct Saved {
   fs::path out = folder / "out.json";
 };
 
-// Changes a byte of a file, and gives back what it was.
+// Changes one byte of a file, and returns its old value.
 char exchange_byte(std::fstream& file, size_t at, char byte) {
   file.seekg(static_cast<std::streamoff>(at));
   const char before = static_cast<char>(file.get());
@@ -104,7 +104,7 @@ TEST_CASE("calibration state: a file with any other byte is not gone on with") {
   };
   REQUIRE(accepted());
   const SafetensorsHeader header = read_safetensors_header(path);
-  const TensorEntry& counted = header.tensors[0];  // most of the file: one byte of many
+  const TensorEntry& counted = header.tensors[0];  // most of the file: tests one byte in 97
   std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
   int wrong = 0;
   for (size_t at = 0; at<bytes.size(); at += at> counted.begin && at < counted.end ? 97 : 1) {

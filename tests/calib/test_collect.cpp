@@ -31,10 +31,10 @@ std::vector<std::vector<int32_t>> windows_of(const std::vector<size_t>& lengths)
   return test::windows_of(lengths, 3);
 }
 
-// Of f32 against double. A sum of n products is off by sqrt(n) * 2^-24 where its roundings are
-// independent, and so is what follows from it. In stories260K, the larger of the models here, sums
-// have up to 172 products, and the last of 5 layers follows 7 * 5 of them: sqrt(172) * sqrt(35) *
-// 2^-24 = 4.6e-6. Twice that.
+// Error of f32 against double. A sum of n products is off by sqrt(n) * 2^-24 if its roundings are
+// independent, and everything after it too.
+// In stories260K, the largest model here, sums have up to 172 products. The last of 5 layers comes
+// after 7 * 5 such sums: sqrt(172) * sqrt(35) * 2^-24 = 4.6e-6. The tolerance is twice that.
 constexpr double kTolerance = 1e-5;
 
 double relative(double actual, double expected) {
@@ -107,7 +107,7 @@ TEST_CASE("collect: every value of every token is counted once, and padding neve
       for (const MagnitudeCounts& head : *heads) {
         const uint64_t counted = std::accumulate(head.bins.begin(), head.bins.end(), uint64_t{0});
         CHECK(counted == tokens * static_cast<uint64_t>(config.head_dim()));
-        // The largest value lies in the highest bin that has any.
+        // amax must be in the highest bin that is not empty.
         const auto last =
             std::find_if(head.bins.rbegin(), head.bins.rend(), [](uint64_t n) { return n > 0; });
         const auto bin = static_cast<int>(head.bins.rend() - last) - 1;
@@ -131,7 +131,8 @@ TEST_CASE("collect: the same bits for any number of threads and any size of batc
     for (const int threads : {1, 2, 3, 4}) {
       CAPTURE(threads);
       CHECK(test::same_bits(collect(threads, kBatchRows), first));
-      CHECK(test::same_bits(collect(threads, 130), first));  // several windows, and one, in a batch
+      CHECK(
+          test::same_bits(collect(threads, 130), first));  // batches of several windows and of one
     }
   }
 }
@@ -185,7 +186,7 @@ TEST_CASE("collect: NaN in a weight stops it, naming layer and head") {
   const ModelConfig config = read_model_config(checkpoint);
   const auto backend = make_cpu_backend(1);
   Log log = quiet_log();
-  // One element of the head and, through RoPE, its partner: 2 values in each of 10 tokens.
+  // The NaN reaches one element and its RoPE partner: 2 values in each of 10 tokens.
   CHECK(test::error_of([&] {
           collect_magnitudes(checkpoint, config, *backend, windows_of({10}), log);
         }) == "layer 1, KV head 1: K has 20 values that are NaN or infinite");

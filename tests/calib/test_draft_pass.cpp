@@ -97,7 +97,7 @@ TEST_CASE("draft pass: windows of one token give nothing, and batches change not
     add_up(sum, drafted.collect_over(golden, {windows[i]}));
   }
   CHECK(same_maxima(sum.drafts[0], whole[0]));
-  // Each token but the last of its window: K of both heads of 8 elements.
+  // Counts 8 elements of K per head for every token but the last of each window.
   uint64_t counted = 0;
   for (const uint64_t bin : whole[0].k[0].bins) counted += bin;
   CHECK(counted == 8 * (39 + 1 + 19));
@@ -137,7 +137,7 @@ TEST_CASE("draft pass: what earlier rounds counted of a draft layer comes back f
   REQUIRE(round);
   REQUIRE(round->before.drafts.size() == 1);
   CHECK(words_of(round->before.drafts[0]) == words_of(before.drafts[0]));
-  // The last layer was not done when the state was saved, and the draft layer follows it.
+  // The saved state lacks the last layer and the draft layer after it.
   again.begin_round(*round);
   const CollectOptions resumed{.state = &again, .drafts = drafted.drafts.measured};
   const auto rest =

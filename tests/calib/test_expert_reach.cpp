@@ -1,4 +1,4 @@
-// Which experts a calibration reached, and what it says of the others.
+// The experts that a calibration reached, and its note about the others.
 #include <limits>
 #include <numeric>
 #include <string>
@@ -69,7 +69,7 @@ TEST_CASE("expert reach: a calibration counts every token as often as it is sent
   };
   CHECK(sum(0) == 8 * 2);
   CHECK(sum(1) == 0);
-  CHECK(sum(2) == 0);  // K and V of the last layer are all that is wanted of it
+  CHECK(sum(2) == 0);  // the last layer needs only K and V
 }
 
 TEST_CASE("expert reach: a router that gives NaN stops a calibration at the next layer's K") {

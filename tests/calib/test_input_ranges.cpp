@@ -1,4 +1,4 @@
-// The largest magnitudes of what matrices multiply.
+// The largest magnitudes of the inputs of matrices.
 #include <filesystem>
 #include <limits>
 #include <string>
@@ -40,7 +40,7 @@ TEST_CASE("input ranges: every matrix that quantize takes is seen, in every fami
     try {
       choice = choose_linears(model.checkpoint, model.config);
     } catch (const Error&) {
-      continue;  // refused, with or without ranges
+      continue;  // refused, with and without ranges
     }
     const ModelConfig written = written_config(model.config);
     InputRanges ranges(*backend, written);

@@ -1,5 +1,5 @@
-// On the CPU, where the whole stream is always in place; how it comes and goes on a device is
-// tested in model/test_streaming.cpp.
+// The residual stream on the CPU, where all of it stays in memory. model/test_streaming.cpp tests
+// how a device moves it.
 #include <cstring>
 #include <vector>
 
@@ -13,7 +13,7 @@ namespace {
 
 constexpr int64_t kDim = 3;
 
-// Three batches, more rows than are read at a time.
+// Three batches, with more rows than are read at once.
 WindowPlan three_batches() {
   return plan_windows(
       {std::vector<int32_t>(1500), std::vector<int32_t>(1400), std::vector<int32_t>(200)}, {},

@@ -16,7 +16,7 @@ namespace {
 
 using WindowIds = std::vector<std::vector<int32_t>>;
 
-// Windows like those of StreamedModel, as many as are wanted.
+// `count` windows like those of StreamedModel.
 WindowIds windows_of(size_t count) {
   WindowIds windows;
   for (size_t i = 0; i < count; ++i) {
@@ -35,7 +35,7 @@ struct Counting final : ForwardingBackend {
     rows += args.k.shape[0];
     inner().rope_append(args);
   }
-  int64_t rows = 0;  // of all layers
+  int64_t rows = 0;  // rows of all layers
 };
 
 struct Scene {
@@ -46,7 +46,7 @@ struct Scene {
         model.checkpoint, model.config, counting, windows, log,
         {.collect = {.state = state}, .first_round = first_round, .growth = growth});
   }
-  // What one run over the first `count` windows collects.
+  // The magnitudes of one run over the first `count` windows.
   CollectedMagnitudes at_once(const WindowIds& windows, size_t count) {
     Log log(Verbosity::quiet);
     WindowIds first(windows.begin(), windows.begin() + static_cast<ptrdiff_t>(count));
@@ -99,7 +99,7 @@ TEST_CASE("rounds: text that brings nothing new is the last that is run") {
 TEST_CASE("rounds: the growth that decides is that of the last doubling") {
   Scene scene;
   const WindowIds windows = windows_of(32);
-  // By plain loops over what one run of each length finds.
+  // The expected rounds, from plain loops over single runs of each length.
   const auto amax_of = [&](size_t count) {
     std::vector<float> amax;
     for (const LayerMagnitudes& layer : scene.at_once(windows, count).layers) {
@@ -143,7 +143,7 @@ TEST_CASE("rounds: a state goes on in its round, without running those before ag
   CalibrationState first(folder / "s.partial", identity);
   const Rounds whole = scene.run(windows, 4, &first);
   REQUIRE(whole.windows == 8);
-  // It holds all layers but the last, of the second round.
+  // The state holds all layers of the second round except the last.
   CalibrationState again(folder / "s.partial", identity);
   scene.counting.rows = 0;
   const Rounds found = scene.run(windows, 4, &again);

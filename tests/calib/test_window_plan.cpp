@@ -14,7 +14,7 @@ std::vector<std::vector<int32_t>> windows_of(const std::vector<size_t>& lengths)
   return windows;
 }
 
-// "0+2" for two windows from the first on, of each batch.
+// The first window and the number of windows of each batch: {0, 2}, ...
 std::vector<std::pair<size_t, size_t>> extents(const WindowPlan& plan) {
   std::vector<std::pair<size_t, size_t>> found;
   for (const WindowBatch& batch : plan.batches) found.emplace_back(batch.first, batch.count);

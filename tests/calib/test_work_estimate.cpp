@@ -19,7 +19,8 @@ TEST_CASE("work estimate: counts every product, and attention, of each token") {
   const double kv = static_cast<double>(shape.n_kv_heads * shape.head_dim);
   const double entry = dim * (q + 2 * kv), rest = dim * q + 3 * dim * hidden;
   const double whole_layers = static_cast<double>(shape.n_layers - 1);
-  // 6 and 4 tokens, of which each sees those before it and half of itself.
+  // Windows of 6 and 4 tokens. Each token attends to the tokens before it and counts half for
+  // itself.
   const double pairs = 6 * 6 / 2.0 + 4 * 4 / 2.0;
   const std::vector<std::vector<int32_t>> windows = {{1, 2, 3, 4, 5, 6}, {1, 2, 3, 4}};
   CHECK(
@@ -33,7 +34,7 @@ TEST_CASE("work estimate: a speed is measured") {
   const ModelConfig config = read_model_config(Checkpoint::open(folder / "m"));
   const auto backend = make_cpu_backend(1);
   const double speed = measured_speed(*backend, config);
-  CHECK(speed > 1e6);  // any machine, under any sanitizer
+  CHECK(speed > 1e6);  // true on any machine, with any sanitizer
   CHECK(speed < 1e15);
 }
 

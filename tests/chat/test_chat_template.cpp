@@ -11,7 +11,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// "NAME=SOURCE" of each.
+// The templates found in a folder, as "NAME=SOURCE".
 std::string found_in(const fs::path& folder) {
   std::string out;
   for (const NamedTemplate& each : chat_templates_in(folder)) {
@@ -26,7 +26,7 @@ ChatTemplate template_in(const fs::path& folder, const std::string& choice = "")
   return *std::move(found);
 }
 
-// What the template `source` makes of `record`.
+// The text that the template `source` renders for `record`.
 std::string rendered(const std::string& source, const std::string& record, bool prompt = false) {
   const test::TempDir temp;
   temp.write("chat_template.jinja", source);
@@ -109,7 +109,7 @@ TEST_CASE("chat template: a file of settings that holds no object is refused") {
 }
 
 TEST_CASE("chat template: a class of tokenizers has tokens that its files do not name") {
-  // What transformers 5.23 writes for folders of tokenizer.json and this tokenizer_config.json.
+  // Texts of transformers 5.23 for folders with tokenizer.json and this tokenizer_config.json.
   const struct {
     const char* config;
     bool has_json;

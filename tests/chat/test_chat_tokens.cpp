@@ -9,7 +9,7 @@
 namespace fp8kv {
 namespace {
 
-// A token for each of the letters, in the order of `kLetters`; then these.
+// One token for each letter of `kLetters`, in order, followed by the tokens below.
 constexpr std::string_view kLetters = "abcdeinou</>| \n";
 constexpr int32_t kEnd = 15;    // </e>, special
 constexpr int32_t kUser = 16;   // <|u|>, special
@@ -37,7 +37,7 @@ std::string tokenizer_json() {
              vocab, R"(},"merges":[]}})");
 }
 
-// Tokens as letters, and those that were added as their ids in brackets.
+// The tokens as letters. Added tokens appear as their ids in brackets.
 std::string encoded(const std::string& source, const std::string& content, bool user_specials) {
   const test::TempDir temp;
   const Tokenizer tokenizer = Tokenizer::load(temp.write("tokenizer.json", tokenizer_json()));

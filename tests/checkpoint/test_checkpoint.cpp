@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 
 constexpr const char* kIndex = "model.safetensors.index.json";
 
-// A folder with the tiny model in it, and the name it has in messages.
+// A folder with the tiny model, and the name of that folder in messages.
 struct ModelFolder {
   explicit ModelFolder(int n_shards = 1) : path(temp / "model"), name(quote(path.string())) {
     test::write_tiny_checkpoint(path, test::tiny_config(), {.n_shards = n_shards});
@@ -44,7 +44,7 @@ struct ModelFolder {
   std::string name;
 };
 
-// A safetensors file with the given U8 tensors of one element.
+// The bytes of a safetensors file with these U8 tensors of one element.
 std::string bytes_of(const std::vector<std::string>& names) {
   static const std::byte kOne{1};
   std::vector<TensorToWrite> tensors;

@@ -33,7 +33,7 @@ TEST_CASE("describe_checkpoint: a K projection behind the last layer makes layer
   CHECK(std::string(model.unclear->what()) ==
         "'model.layers.1.self_attn.k_proj.weight': is of layer 1, but config.json makes it 1 "
         "layer");
-  // It is not one of the model's layers where the config says that one more drafts tokens.
+  // The tensor is allowed if the config declares a draft layer after the model's layers.
   folder.write("model/config.json", json_with_member(text, "num_nextn_predict_layers", "1"));
   CHECK_FALSE(describe_model(Checkpoint::open(folder / "model")).unclear);
 }

@@ -22,7 +22,7 @@ test::TinyConfig wide_config() {
   test::TinyConfig config = test::tiny_config();
   config.architecture = "Qwen2ForCausalLM";
   config.qkv_bias = true;
-  config.dim = 192;  // K and V weights have 16 * 192 * 4 = 12,288 bytes: more than four blocks
+  config.dim = 192;  // 12,288 bytes of K or V weights, more than four blocks
   return config;
 }
 
@@ -65,7 +65,7 @@ TEST_CASE("fingerprint: is the digest of the header's words") {
   CHECK(unchanged() == "kv-proj-v1:" + expected.hex());
 }
 
-// Computed by a Python script from the same description.
+// A Python script computed these from the same description.
 TEST_CASE("fingerprint: real models have the ones computed elsewhere") {
   const auto f32 = test::shared_data("models/stories260K-hf-f32");
   const auto bf16 = test::shared_data("models/stories260K-hf-bf16-sharded");
@@ -129,7 +129,7 @@ TEST_CASE("fingerprint: fused projections count, other attentions are not taken 
   };
   CHECK(fused(1) == fused(1));
   CHECK(fused(1) != fused(2));
-  // A vision tower with fewer layers beside the language model.
+  // A vision tower with fewer layers than the language model.
   CHECK(fingerprint_after([&](test::TinyTensor& tensor) {
           if (tensor.name.find("layers.0.") == std::string::npos) return;
           if (tensor.name.find("_norm") != std::string::npos)

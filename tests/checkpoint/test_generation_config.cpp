@@ -17,7 +17,7 @@ GenerationConfig config_of(const std::string& text) {
   return read_generation_config(folder.path());
 }
 
-// Qwen2.5 7B Instruct's file.
+// The file of Qwen2.5 7B Instruct.
 TEST_CASE("generation_config: the sampling of a chat model is read, and what is missing is named") {
   const std::string text = R"({"bos_token_id": 151643, "pad_token_id": 151643, "do_sample": true,
       "eos_token_id": [151645, 151643], "repetition_penalty": 1.05, "temperature": 0.7,

@@ -20,7 +20,7 @@ Variables given(const std::map<std::string, std::string>& values) {
 
 const std::string kCommit = "0123456789abcdef0123456789abcdef01234567";
 
-// A cache with one whole model, laid out as huggingface_hub does it.
+// A cache with one complete model, in huggingface_hub's layout.
 struct Cache {
   Cache() {
     fs::create_directories(entry / "refs/refs/pr");
@@ -68,7 +68,7 @@ TEST_CASE("hub models: names are those that the hub takes") {
   CHECK(hub_name("org/name@v1")->revision == "v1");
 }
 
-// What huggingface_hub 2.4 makes of the same variables, tried.
+// Results of huggingface_hub 2.4 for the same variables.
 TEST_CASE("hub models: the cache is where huggingface_hub has it") {
   const auto cache = [](const std::map<std::string, std::string>& values) {
     return hub_cache(given(values)).string();
@@ -144,7 +144,8 @@ TEST_CASE("hub models: of a snapshot that is not whole, what lacks is named") {
   CHECK(cache.error_of(cache.snapshot().string()) == cache.error_of("org/tiny@" + kCommit));
 }
 
-// Scales of other tools, weights of other forms: whoever reads them says what lacks.
+// The folder may have scales of other tools or other weights. The command that reads it reports
+// what is missing.
 TEST_CASE("hub models: a snapshot of another form is taken as it is") {
   const Cache cache;
   fs::remove(cache.snapshot() / "model.safetensors");

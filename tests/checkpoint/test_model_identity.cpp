@@ -1,4 +1,4 @@
-// What of a model is in its identity, and what two identities tell of each other.
+// The contents of a model's identity, and the comparison of two identities.
 #include <chrono>
 #include <cmath>
 #include <cstdio>
@@ -35,7 +35,7 @@ ModelIdentity identity_of(const test::TinyConfig& config, const test::TinyOption
   return identity_of(temp / "m");
 }
 
-// Of the tiny model with some tensors changed.
+// The identity of the tiny model after `edit` has changed its tensors.
 ModelIdentity identity_after(const std::function<void(test::TinyTensor&)>& edit, int n_shards = 1,
                              const test::TinyConfig& config = test::tiny_config()) {
   const test::TempDir temp;
@@ -62,14 +62,14 @@ ModelMatch match_of(const ModelIdentity& a, const ModelIdentity& b) {
   return compare_models(a, b).match;
 }
 
-// A sparse file of `bytes`, whose header says that `tensors` are in it.
+// Writes a sparse file of `bytes`, whose header lists `tensors`.
 void write_sparse(const fs::path& path, const std::vector<TensorEntry>& tensors, uint64_t bytes) {
   const std::string head = safetensors_head(tensors, {});
   std::ofstream(path, std::ios::binary) << head;
   fs::resize_file(path, head.size() + bytes);
 }
 
-// A counter of what this process has read from files, as the system keeps it.
+// The system's counter of what this process has read from files.
 uint64_t read_counter(const std::string& name) {
   std::ifstream in("/proc/self/io");
   for (std::string key; in >> key;) {
@@ -84,8 +84,8 @@ uint64_t bytes_read() {
   return read_counter("rchar:");
 }
 
-// A sampled row costs a cold file one page of 4 KiB. A small matrix is read at once: it has no more
-// pages than rows that are sampled.
+// Checks that a sampled row costs at most one 4 KiB page of a cold file. A small matrix is read
+// whole, because it has no more pages than sampled rows.
 void check_rows_cost(const Checkpoint& checkpoint, const ModelConfig& config, uint64_t most_reads) {
   const uint64_t bytes = bytes_read(), reads = read_counter("syscr:");
   CHECK(sampled_rows(checkpoint, config).size() == static_cast<size_t>(config.n_layers()));
@@ -96,7 +96,7 @@ void check_rows_cost(const Checkpoint& checkpoint, const ModelConfig& config, ui
   CHECK(bytes_read() - bytes <= most_reads * 4096);
 }
 
-// The time and the bytes that the identity of a model of this shape takes.
+// Measures the time and the bytes to identify a model of this shape.
 void check_cost(const test::TinyConfig& shape, size_t n_layers, uint64_t most_reads) {
   const test::TempDir temp;
   temp.write("config.json", test::tiny_config_json(shape));
@@ -123,7 +123,7 @@ void check_cost(const test::TinyConfig& shape, size_t n_layers, uint64_t most_re
   std::printf("identity of %.0f GB: %.1f ms, %llu bytes\n", static_cast<double>(bytes) / 1e9, ms,
               static_cast<unsigned long long>(bytes_read() - before));
   CHECK(bytes_read() - before <= 1'000'000);
-  CHECK(bytes_read() - before >= 500'000);  // and is not given away
+  CHECK(bytes_read() - before >= 500'000);  // the identity is read, not skipped
   CHECK(identity.layers.size() == n_layers);
   check_rows_cost(checkpoint, config, most_reads);
 }
@@ -212,7 +212,7 @@ TEST_CASE("identity: a matrix that is stored under either name is the same embed
 
 TEST_CASE("identity: says how far the weights of a fine-tune moved, and where") {
   const ModelIdentity before = identity_of(test::tiny_config());
-  // Every weight by a share of its own: that is the relative movement of every layer.
+  // Scales all weights of a layer by one factor, which is then that layer's relative movement.
   const auto scaled = [](float layer_0, float layer_1) {
     return identity_after([=](test::TinyTensor& tensor) {
       const bool first = tensor.name.starts_with("model.layers.0.");
@@ -256,12 +256,12 @@ TEST_CASE("identity: the movement in half precision is that of the numbers") {
           for (float& value : tensor.values) value *= 0.875f;
         },
         1, config);
-    // Seven eighths round away from the exact value by 2^-9 of it at most (bfloat16).
+    // 7/8 of a value rounds by at most 2^-9 of it (bfloat16).
     CHECK(compare_models(identity_of(config), half).moved == doctest::Approx(0.125).epsilon(0.02));
   }
 }
 
-// Computed by a Python script from docs/scale-file.md.
+// A Python script computed these from docs/scale-file.md.
 TEST_CASE("identity: real models have the fingerprints computed elsewhere") {
   CHECK(fingerprint_of(identity_of(test::source_dir() / "datasets" / "demo")) ==
         "kv-v2:1031a00f173af9db554aab2a8fab77fcd471a0a948f87e1e0e4bec5755aa607b");
@@ -282,7 +282,7 @@ TEST_CASE("identity: every expert counts, for the layers after its own") {
   test::TinyConfig config = test::tiny_config("Qwen3MoeForCausalLM");
   config.n_layers = 3;
   const ModelIdentity before = identity_of(config);
-  // All three matrices of an expert, of which one is sampled.
+  // Changes all three matrices of an expert. One of them is sampled.
   const auto after_change_of_expert = [&](const std::string& expert) {
     return identity_after(
         [&](test::TinyTensor& tensor) {
@@ -295,7 +295,7 @@ TEST_CASE("identity: every expert counts, for the layers after its own") {
     const ModelIdentity after = after_change_of_expert(cat("layers.0.mlp.experts.", expert, "."));
     CHECK(compare_models(before, after).layers == std::vector<size_t>{0});
   }
-  // No K or V follows from the last layer's.
+  // No K or V depends on the experts of the last layer.
   const ModelIdentity last = after_change_of_expert("layers.2.mlp.experts.3.");
   CHECK(compare_models(before, last).layers.empty());
   CHECK(last.rest != before.rest);

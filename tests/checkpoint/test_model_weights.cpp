@@ -17,7 +17,7 @@
 namespace fp8kv {
 namespace {
 
-// A golden's folder with other tensors or another config.
+// A golden's folder with changed tensors or config.
 class Folder {
  public:
   explicit Folder(const char* name) : golden_(test::golden(name).folder) {
@@ -79,7 +79,7 @@ Weight weight_of(const ModelWeights& weights, const ModelConfig& config, const s
   return {};
 }
 
-// With all weights as the plain numbers that they are worth.
+// Replaces quantised weights by the plain numbers that they decode to.
 void make_plain(Folder& folder) {
   const Checkpoint checkpoint = folder.open();
   const ModelConfig config = read_model_config(checkpoint);

@@ -252,7 +252,7 @@ TEST_CASE("quant_config: weights are quantised unless every linear layer is left
   CHECK(weights(tensors + R"(, "ignore": ["lm_head"]})") != "");
   CHECK(weights(tensors + R"(, "ignore": ["lm_head", "re:.*_proj$"]})") == "");
   CHECK(weights(tensors + R"(, "ignore": ["Linear"]})") == "");
-  // An expression that is not understood leaves the question open, and the weights may be
+  // An expression that the reader does not understand may match anything, so the weights may be
   // quantised.
   CHECK(weights(tensors + R"(, "ignore": ["re:.*(head|proj)$"]})") != "");
   CHECK(weights(R"({"quant_method": "fp8"})") ==

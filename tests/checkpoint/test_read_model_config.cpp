@@ -15,7 +15,7 @@ namespace {
 namespace fs = std::filesystem;
 using test::through_folder;
 
-// A tiny model whose weights, config or files a test changes before it is read.
+// A tiny model. Tests change its weights, config or files before it is read.
 struct TinyFolder {
   explicit TinyFolder(const test::TinyConfig& config = test::tiny_config())
       : tensors(test::tiny_tensors(config)), path(temp / "model"), name(quote(path.string())) {
@@ -72,7 +72,7 @@ TEST_CASE("read_model_config: embeddings that the config ties are tied where bot
   CHECK(model.read().vocab_size * model.read().dim == int64_t(embedding.size()));
 }
 
-// transformers 5.23 unties them, older versions and vLLM drop lm_head.
+// transformers 5.23 unties the matrices, older versions and vLLM drop lm_head.
 TEST_CASE("read_model_config: of tied matrices that are both stored and differ, none is chosen") {
   TinyFolder model;
   model.values("lm_head.weight") = model.values("model.embed_tokens.weight");

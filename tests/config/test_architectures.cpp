@@ -13,7 +13,7 @@ using test::llama_with;
 using test::parse_config;
 using test::through_folder;
 
-// Windows as the layers have them: 0 is none.
+// The window of each layer; 0 means none.
 std::vector<int64_t> windows_of(const ModelConfig& config) {
   std::vector<int64_t> windows;
   for (int64_t i = 0; i < config.n_layers(); ++i) windows.push_back(config.window(i));
@@ -199,7 +199,7 @@ TEST_CASE("architectures: reads the config.json of OLMo 2 7B, whose norms follow
   CHECK(windows_of(config) == std::vector<int64_t>(32, 0));
 }
 
-// Keys and order as transformers 5.23.0 saves Qwen2Config(use_sliding_window=True, ...).
+// The keys and their order in transformers 5.23.0 for Qwen2Config(use_sliding_window=True, ...).
 TEST_CASE("architectures: reads what transformers 5 writes") {
   const ModelConfig config = parse_config(R"({
     "architectures": ["Qwen2ForCausalLM"], "attention_dropout": 0.0, "bos_token_id": null,
@@ -232,7 +232,7 @@ TEST_CASE("architectures: the window of Qwen2 begins at max_window_layers") {
   CHECK(from("3") == std::vector<int64_t>{0, 0, 0});
 }
 
-// transformers reads the window of neither, and so do all that run them.
+// transformers and all runtimes ignore these keys in these families.
 TEST_CASE("architectures: keys of other families change no window") {
   CHECK(windows_of(parse_config(llama_with("sliding_window", "4"))) == std::vector<int64_t>{0, 0});
   const std::string mistral = config_with("MistralForCausalLM", "sliding_window", "4");
@@ -267,7 +267,7 @@ TEST_CASE("architectures: a language model inside another has what its family le
   CHECK(config.ropes[1].theta == 1e4);
   CHECK(config.layer_ropes[0] == 1);
   CHECK(config.layer_ropes[5] == 0);
-  // The whole of a Llama's sizes.
+  // All sizes come from the defaults of Llama.
   const ModelConfig llava = parse_config(R"({"architectures": ["LlavaForConditionalGeneration"],
       "model_type": "llava", "torch_dtype": "float16", "text_config": {"model_type": "llama",
       "max_position_embeddings": 4096, "rms_norm_eps": 1e-05, "vocab_size": 32064}})");
@@ -294,7 +294,8 @@ TEST_CASE("architectures: InternLM 3 has its biases under the names of transform
         "config.json: bias: is true, but config.json: mlp_bias is false");
 }
 
-// As transformers 5.23 saves Mistral 3 by default, and what it goes by, of every such model.
+// transformers 5.23 saves Mistral 3 like this by default, and obeys the outer key in every such
+// model.
 TEST_CASE("architectures: embeddings tied by the model around the language model are tied") {
   const ModelConfig config = parse_config(R"({"architectures": ["LlavaForConditionalGeneration"],
       "model_type": "llava", "tie_word_embeddings": true, "torch_dtype": "float16", "text_config":

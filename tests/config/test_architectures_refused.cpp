@@ -39,7 +39,7 @@ constexpr const char* kSupported =
     "Qwen2_5_VLForConditionalGeneration, Qwen3VLForConditionalGeneration, "
     "Qwen3_5ForConditionalGeneration and Qwen3_5MoeForConditionalGeneration";
 
-// A config.json of this architecture with a member set to a JSON value.
+// The config.json of this architecture with one member set to a JSON value.
 std::string row_with(const Architecture& row, const std::string& key, const std::string& value) {
   for (const std::string& name : test::family_cases()) {
     const Json config = test::family_golden(name).at("config");
@@ -51,7 +51,7 @@ std::string row_with(const Architecture& row, const std::string& key, const std:
   return config_with(row.name, key, value);
 }
 
-// The config.json of a family's case with a member set to a JSON value.
+// The config.json of a family's case with one member set to a JSON value.
 std::string family_with(const char* name, const std::string& key, const std::string& value) {
   JsonWriter text;
   text.value(test::family_golden(name).at("config"));
@@ -139,7 +139,7 @@ TEST_CASE("architectures: layers that it does not have are refused by what makes
   CHECK(refused("full_attention_interval", "2") ==
         "config.json: full_attention_interval: is 2, which makes the mixing of layer 0 "
         "'recurrent', expected 'full' in LlamaForCausalLM");
-  // What decides is to blame, whatever else there is.
+  // The error names the key that decides, even if other keys say the same.
   const std::string typed = llama_with("layer_types", R"(["full_attention", "full_attention"])");
   CHECK(error_of_config(json_with_member(typed, "hybrid_override_pattern", R"("*M")")) ==
         "config.json: hybrid_override_pattern: is \"*M\", which makes the mixing of layer 1 "
@@ -227,7 +227,7 @@ TEST_CASE("architectures: impossible dimensions are refused by key") {
         "config.json: rms_norm_eps: is 0, expected a small positive number");
 }
 
-// transformers takes the class by model_type, and vLLM by architectures.
+// transformers chooses the class by model_type, and vLLM by architectures.
 TEST_CASE("architectures: a model_type of another architecture is refused") {
   CHECK(error_of_config(llama_with("model_type", R"("mistral")")) ==
         "config.json: model_type: is \"mistral\", but 'architectures' names 'LlamaForCausalLM', "
@@ -244,7 +244,7 @@ TEST_CASE("architectures: a model_type of another architecture is refused") {
   }
 }
 
-// With it transformers 5.23 lets every token see all others, whatever the model.
+// With is_causal false, transformers 5.23 lets every token see all others in any model.
 TEST_CASE("architectures: attention to what comes later is refused") {
   for (const Architecture& row : architectures()) {
     CAPTURE(row.name);

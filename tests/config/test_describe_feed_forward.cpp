@@ -14,7 +14,7 @@ Json config_with(const std::string& more) {
                      "config.json");
 }
 
-// The first letter of each layer's feed-forward part: gated, plain, experts, unknown.
+// The first letter of each layer's feed-forward kind: gated, plain, experts, unknown.
 std::string parts_of(const std::string& more) {
   std::string text;
   for (const LayerDescription& layer : describe_model(config_with(more)).layers) {

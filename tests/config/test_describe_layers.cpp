@@ -16,8 +16,8 @@ Json config_with(const std::string& more, int layers = 6) {
                      "config.json");
 }
 
-// One character a layer: F everything, 1 to 9 a window or chunks of that many tokens, - no cache of
-// its own.
+// One character per layer: F for full attention, 1 to 9 for a window or chunk of so many tokens, -
+// for a layer without its own cache.
 std::string layers_of(const Json& config) {
   const ModelDescription model = describe_model(config);
   std::string text;
@@ -32,7 +32,7 @@ std::string with(const std::string& more) {
   return layers_of(config_with(more));
 }
 
-// Why the layers are not known.
+// The reason why the layers are not known.
 std::string unclear_with(const std::string& more) {
   const ModelDescription model = describe_model(config_with(more));
   REQUIRE(model.unclear);
@@ -49,7 +49,7 @@ TEST_CASE("describe_layers: without a word about it, every layer keeps everythin
   CHECK(first(R"("v_head_dim": 8)").v_head_dim == 8);
 }
 
-// What transformers makes of these configs.
+// The results of transformers for these configs.
 TEST_CASE("describe_layers: windows as the families spell them") {
   CHECK(with(R"("model_type": "mistral", "sliding_window": 4)") == "444444");
   CHECK(with(R"("model_type": "mistral", "sliding_window": null)") == "FFFFFF");
@@ -114,7 +114,7 @@ TEST_CASE("describe_layers: a config without sliding_window has the window of it
   CHECK(reaches(R"("model_type": "gemma2", "sliding_window": null)") == Reaches(6, 0));
 }
 
-// Of Llama 4 Scout's config.json: "no_rope_layers": [] and no layer_types.
+// Llama 4 Scout's config.json has "no_rope_layers": [] and no layer_types.
 TEST_CASE("describe_layers: of Llama 4 every fourth layer sees more than its chunk") {
   CHECK(with(R"("attention_chunk_size": 7, "no_rope_layers": [])") == "777F77");
   CHECK(with(R"("attention_chunk_size": 7)") == "777F77");
@@ -150,7 +150,7 @@ TEST_CASE("describe_layers: layers of Falcon-H1 keep a state beside their cache"
   }
 }
 
-// transformers 5.24 puts zeros in front of the number where the model has ten layers and more.
+// transformers 5.24 pads the number with zeros in models with ten layers or more.
 TEST_CASE("describe_layers: a layer's own heads are those of its number, zeros in front or not") {
   const auto head_dim = [](const char* number, int64_t layer) {
     const Json config = config_with(cat(R"("model_type": "gemma4_text", "per_layer_config": {")",
@@ -185,7 +185,7 @@ TEST_CASE("describe_layers: Nemotron-H has a letter for each layer") {
   CHECK(layers_of(config_with(R"("hybrid_override_pattern": "M-M*E*")")) == "---F-F");
 }
 
-// As transformers 5 writes it, and as it writes other families' lists too.
+// transformers 5 writes this list for Nemotron-H and for other families.
 TEST_CASE("describe_layers: a list with a name for each layer says how many there are") {
   const auto listed = [](const std::string& key, const std::string& types) {
     return Json::parse(cat(R"({"num_attention_heads": 8, "num_key_value_heads": 2, "head_dim": 16,
@@ -266,7 +266,7 @@ TEST_CASE("describe_layers: chunks are no window, and Mamba is no MLP") {
   CHECK(nemotron.layer(3).feed_forward == FeedForward::experts);
 }
 
-// Gemma 3n and 4: the last layers read what the last layers of their kind before them wrote.
+// Gemma 3n and 4: the last layers read the cache of the last earlier layer of their kind.
 TEST_CASE("describe_layers: shared caches are those of the same kind") {
   const ModelDescription model = describe_model(config_with(
       R"("sliding_window": 4, "num_kv_shared_layers": 3, "layer_types": ["sliding_attention",
@@ -280,7 +280,7 @@ TEST_CASE("describe_layers: shared caches are those of the same kind") {
       R"({"model_type": "gemma3n_text", "num_hidden_layers": 30, "num_attention_heads": 4,
           "num_key_value_heads": 2, "head_dim": 8, "sliding_window": 4})",
       "config.json"));
-  CHECK(gemma3n.cache_layers() == 15);  // what its config may leave out
+  CHECK(gemma3n.cache_layers() == 15);  // its config may omit this number
   CHECK(gemma3n.layer(19).cache_of == 14);
   CHECK(gemma3n.layer(20).cache_of == 13);
   CHECK(
@@ -301,7 +301,7 @@ TEST_CASE("describe_layers: layers without a window may have heads of their own 
   CHECK(gemma4("true").layer(0) == window);
   CHECK(gemma4("true").layer(1) ==
         LayerDescription{Mixing::full, 0, 1, 32, 32, 1, FeedForward::unknown, 0, false, true});
-  // transformers counts them only where K serves as V.
+  // transformers counts global KV heads only if K also serves as V.
   for (const char* apart : {"false", "null"}) {
     CHECK(gemma4(apart).layer(0) == window);
     CHECK(gemma4(apart).layer(1) ==

@@ -1,4 +1,4 @@
-// What config.json says of experts, and what is refused.
+// The description of experts in config.json, and refused values.
 #include <string>
 #include <utility>
 
@@ -22,7 +22,7 @@ std::string qwen3_with(const std::string& key, const std::string& value) {
   return config_with("Qwen3MoeForCausalLM", key, value);
 }
 
-// The message for a folder whose tensors are changed by `change`.
+// The error for a folder after `change` has edited its tensors.
 template <typename Change>
 std::string error_with_tensors(const std::string& architecture, const Change& change) {
   const test::TempDir temp;
@@ -61,7 +61,7 @@ TEST_CASE("experts config: reads the config.json of Qwen3-30B-A3B") {
   CHECK(config.experts->routing.score == RouterScore::softmax);
   CHECK(config.experts->shared_hidden_dim == 0);
   CHECK(config.block.qk_norm == QkNorm::per_head);
-  // Router, 128 of three, and what Qwen 3 has besides.
+  // The router, 128 experts of three matrices, and the other tensors of Qwen 3.
   CHECK(layer_tensors(config, 47).size() == 1 + 3 * 128 + 8);
 }
 
@@ -137,7 +137,7 @@ TEST_CASE("experts config: layers without experts have Llama's feed-forward part
   CHECK(last_name(1) == "model.layers.1.mlp.experts.5.down_proj.weight");
 }
 
-// transformers 5 saves such keys with the defaults of the family.
+// transformers 5 saves the family's defaults for such keys.
 TEST_CASE("experts config: what is said of experts counts for nothing where no layer has any") {
   const auto dense = [](const char* golden, const char* dense_layers) {
     JsonWriter text;

@@ -68,7 +68,7 @@ TEST_CASE("known keys: each family with windows has a row that says which of the
   }
 }
 
-// Of the language model first, then of what it is in.
+// Unknown keys of the language model come first, then those of the outer model.
 TEST_CASE("known keys: they are looked for in a model with more parts as well") {
   JsonWriter text;
   text.value(test::family_golden("gemma3-vision").at("config"));
@@ -77,7 +77,8 @@ TEST_CASE("known keys: they are looked for in a model with more parts as well") 
   CHECK(parse_config(outer).unknown_keys == Keys{"shape_of_images"});
 }
 
-// Where Cohere's servers keep the embedding, and that lm_head is the embedding.
+// Command R7B's configs have keys for Cohere's servers, such as the place of the embedding and its
+// sharing with lm_head.
 TEST_CASE("known keys: those of published configs of Command R7B ask for nothing") {
   JsonWriter text;
   text.value(test::family_golden("cohere2").at("config"));

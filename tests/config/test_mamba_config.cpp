@@ -1,4 +1,4 @@
-// What the configs of models with layers of Mamba-2 say of these.
+// Configs of models with Mamba-2 layers.
 #include <limits>
 
 #include <doctest/doctest.h>
@@ -13,7 +13,7 @@ namespace {
 using test::error_of_config;
 using test::parse_config;
 
-// The config.json of a family's case with a member set to a JSON value.
+// The config.json of a family's case with one member set to a JSON value.
 std::string family_with(const char* name, const std::string& key, const std::string& value) {
   JsonWriter text;
   text.value(test::family_golden(name).at("config"));
@@ -37,7 +37,7 @@ TEST_CASE("mamba config: limits of time steps, in every spelling of one that is 
   }
 }
 
-// A convolution of transformers has no bias then, and one where the key is missing.
+// For null, transformers uses no bias; for a missing key it uses one.
 TEST_CASE("mamba config: a bias of the convolution that is null is refused") {
   for (const char* golden : {"bamba", "falcon-h1", "granite4"}) {
     CAPTURE(golden);
@@ -63,7 +63,7 @@ TEST_CASE("mamba config: Falcon-H1 says the width of all heads, or how many time
   CHECK(parse_config(width).recurrence->v_dim == 8);
   const std::string times = json_with_member(width, "mamba_d_ssm", "null");
   CHECK(parse_config(json_with_member(times, "mamba_n_heads", "4")).recurrence->v_dim == 16);
-  // transformers takes 1024 then, whatever the other numbers say.
+  // transformers uses 1024 for a missing key, whatever the other numbers are.
   CHECK(error_of_config(json_without_member(width, "mamba_d_ssm")) ==
         "config.json: the key 'mamba_d_ssm' is missing");
 }

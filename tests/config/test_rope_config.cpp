@@ -31,7 +31,7 @@ TEST_CASE("rope config: rope scaling is read in every spelling") {
 
 namespace {
 
-// The config of a golden without anything that says how to rotate.
+// The config of a golden without any description of its rope.
 std::string without_rope(const std::string& golden) {
   JsonWriter text;
   text.value(test::family_golden(golden).at("config"));
@@ -77,7 +77,7 @@ TEST_CASE("rope config: a base that versions of transformers differ in has to be
 
 namespace {
 
-// A golden whose ropes are given by type of layer, with this rope_scaling beside them.
+// A golden whose ropes are given per type of layer, with this rope_scaling beside them.
 std::string with_scaling(const std::string& golden, const std::string& full,
                          const std::string& scaling) {
   const std::string nested = R"({"full_attention": )" + full + R"(,
@@ -130,7 +130,7 @@ TEST_CASE("rope config: rope_scaling may not contradict the rope of layers witho
     CHECK(refused(kLinear, R"({"rope_type": "yarn", "factor": 4.0})") ==
           "config.json: rope_scaling.rope_type: is \"yarn\", but config.json: "
           "rope_parameters.full_attention.rope_type is \"linear\"");
-    // transformers 5.24 takes no type from 'type' here, 4.57 does.
+    // transformers 4.57 reads the type from 'type' here, 5.24 does not.
     CHECK(refused(kPlain, R"({"type": "linear", "factor": 8.0})") ==
           "config.json: rope_scaling.type: is \"linear\", but config.json: "
           "rope_parameters.full_attention.rope_type is \"default\"");
@@ -186,7 +186,7 @@ TEST_CASE("rope config: a base outside of ropes by type of layer counts where th
   CHECK(ropes("olmo3", "null")[1].theta == 500000);
 }
 
-// transformers 4.57 saves both.
+// transformers 4.57 saves both names.
 TEST_CASE("rope config: GPT-NeoX may give its rotated part under the newer name as well") {
   const auto with = [](const char* old_name, const char* new_name) {
     const std::string config = json_with_member(without_rope("gpt-neox"), "rotary_pct", old_name);
@@ -199,7 +199,7 @@ TEST_CASE("rope config: GPT-NeoX may give its rotated part under the newer name 
   CHECK(error_of_config(with("null", "0.5")) == "config.json: the key 'rotary_pct' is null");
 }
 
-// The form that transformers 5 saves.
+// transformers 5 saves this form.
 TEST_CASE("rope config: a base in rope_parameters counts in a language model inside another") {
   for (const char* golden : {"qwen2-vl", "qwen2.5-vl", "qwen3-vl"}) {
     CAPTURE(golden);
@@ -227,8 +227,8 @@ TEST_CASE("rope config: a base in rope_parameters counts in a language model ins
   }
 }
 
-// What transformers 5.23 makes of these, tried with a random model: the angles it has. Two that
-// contradict each other are refused, see test_architectures_refused.
+// The angles that transformers 5.23 uses for these configs, tried with a random model.
+// test_architectures_refused covers contradicting pairs, which are refused.
 TEST_CASE("rope config: of two spellings of a rope, that counts which counts in transformers") {
   const auto rope = [](const char* scaling, const char* parameters) {
     const std::string config =
@@ -386,7 +386,7 @@ TEST_CASE("rope config: a proportional rope is refused where a part of each head
   }
 }
 
-// transformers norms Q and K after it rotates them, so that no factor is left.
+// transformers norms Q and K after the rotation, which cancels any factor.
 TEST_CASE("rope config: a rope of Llama 4 may not multiply Q and K before their norm") {
   const auto with = [](const char* factor, const char* norm) {
     const std::string yarn =
