@@ -58,7 +58,7 @@ class AddressLimit {
 }  // namespace
 
 TEST_CASE("thread pool: threads that cannot be started are an error that says how many") {
-  const StackSize too_large(size_t{1} << 47);  // as large as the address space
+  const StackSize too_large(size_t{1} << 47);  // the whole address space
   REQUIRE(too_large.set());
   CHECK(test::error_of([] { ThreadPool(3); }, ErrorKind::resource) ==
         "cannot start thread 2 of 3: Resource temporarily unavailable");

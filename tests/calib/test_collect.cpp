@@ -131,8 +131,7 @@ TEST_CASE("collect: the same bits for any number of threads and any size of batc
     for (const int threads : {1, 2, 3, 4}) {
       CAPTURE(threads);
       CHECK(test::same_bits(collect(threads, kBatchRows), first));
-      CHECK(
-          test::same_bits(collect(threads, 130), first));  // batches of several windows and of one
+      CHECK(test::same_bits(collect(threads, 130), first));  // batches of several windows, or one
     }
   }
 }

@@ -1,5 +1,5 @@
-// The codecs against one written as slowly and plainly as the tables of the specification, and
-// against NVIDIA's own where its header is installed.
+// Compares the codecs with a slow, plain codec by the tables of the specification. If NVIDIA's
+// header is installed, compares with its codec too.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -21,7 +21,7 @@
 namespace fp8kv {
 namespace {
 
-// What the specifications say, written out again so as to share nothing with the code under test.
+// The formats as the specifications define them, written again to share no code with the codec.
 struct SlowFormat {
   const char* name;
   int exponent_bits;
@@ -57,7 +57,7 @@ class SlowCodec {
     return std::numeric_limits<double>::quiet_NaN();
   }
 
-  // -1 stands for any NaN.
+  // The nearest code; -1 stands for any NaN.
   int encode(float x) const {
     if (std::isnan(x)) return -1;
     const int sign = std::signbit(x) ? 0x80 : 0;
@@ -98,7 +98,7 @@ bool same_value(float a, double b) {
   return static_cast<double>(a) == b && std::signbit(a) == std::signbit(b);
 }
 
-// "" when encode and the slow codec agree on x.
+// "" if the codec and the slow codec give the same code for x.
 template <Fp8Format F>
 std::string difference(float x, const SlowCodec& slow) {
   const uint8_t byte = fp8_encode<F>(x);
@@ -158,7 +158,7 @@ TEST_CASE("fp8: ties go to even, and the floats beside a boundary to their side"
     for (size_t i = 1; i < slow.magnitudes().size(); ++i) {
       boundaries.push_back((slow.magnitudes()[i - 1] + slow.magnitudes()[i]) / 2);
     }
-    // Where the next code would begin if there were one: saturation must not depend on it.
+    // The place of the next code if there were one. Saturation must not depend on it.
     const double ulp = slow.magnitudes().back() - slow.magnitudes().rbegin()[1];
     for (const double steps : {0.5, 1.0}) {
       boundaries.push_back(slow.magnitudes().back() + steps * ulp);
@@ -207,7 +207,7 @@ TEST_CASE("fp8: overflow and infinity saturate, NaN stays NaN, zero keeps its si
 
 TEST_CASE("fp8: encoding is monotone") {
   for_each_format([]<Fp8Format F>(const SlowCodec& slow) {
-    // Positive floats in the order of their bits; a prime step samples every binade densely.
+    // Positive floats in the order of their bits. The prime step samples every binade densely.
     float previous = 0;
     for (uint32_t bits = 0; bits < 0x7F800000u; bits += 1009) {
       const float value = fp8_decode<F>(fp8_encode<F>(float_from_bits(bits)));
@@ -218,7 +218,7 @@ TEST_CASE("fp8: encoding is monotone") {
   });
 }
 
-// Every byte that is finite in both is worth twice as much in the fn format.
+// Counts the bytes that are finite in both formats. Each is worth twice as much in the fn format.
 template <Fp8Format Fn, Fp8Format Fnuz>
 int count_doubled() {
   int count = 0;
@@ -233,7 +233,7 @@ int count_doubled() {
 }
 
 TEST_CASE("fp8: an fn byte is worth exactly twice its fnuz twin") {
-  // All 256 but -0 (NaN in fnuz) and what fn keeps for NaN and infinity: 2 codes and 8 codes.
+  // All 256 bytes except -0 (NaN in fnuz) and the NaN and infinity codes of fn, 2 or 8.
   CHECK(count_doubled<Fp8Format::e4m3fn, Fp8Format::e4m3fnuz>() == 253);
   CHECK(count_doubled<Fp8Format::e5m2, Fp8Format::e5m2fnuz>() == 247);
 }
@@ -243,12 +243,12 @@ TEST_CASE("fp8: an fn byte is worth exactly twice its fnuz twin") {
 template <Fp8Format F>
 uint64_t differences_from_cuda(__nv_fp8_interpretation_t interpretation) {
   uint64_t differing = 0;
-  // 16.7 million floats over all signs and exponents; 257 is prime, so every low bit takes part.
+  // Tries 16.7 million floats over all signs and exponents. 257 is prime, so every low bit changes.
   for (uint64_t bits = 0; bits <= 0xFFFFFFFFu; bits += 257) {
     const float x = float_from_bits(static_cast<uint32_t>(bits));
     const uint8_t ours = fp8_encode<F>(x);
     const uint8_t theirs = __nv_cvt_float_to_fp8(x, __NV_SATFINITE, interpretation);
-    // Their NaN has no sign.
+    // NVIDIA's NaN has no sign.
     if (std::isnan(x) ? (ours & 0x7F) != (theirs & 0x7F) : ours != theirs) ++differing;
   }
   return differing;

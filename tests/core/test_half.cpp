@@ -1,4 +1,4 @@
-// f16 and bf16 against conversions written plainly in double.
+// Compares f16 and bf16 with plain conversions in double.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -22,7 +22,7 @@ struct SlowHalf {
 constexpr SlowHalf kF16{10, 15};
 constexpr SlowHalf kBf16{7, 127};
 
-// Value of a 16-bit code, in double; the exponent field of all ones is infinity or NaN.
+// The value of a 16-bit code in double. An exponent of all ones means infinity or NaN.
 double slow_value(const SlowHalf& format, uint32_t code) {
   const double sign = code & 0x8000 ? -1.0 : 1.0;
   const int exponent_max = (1 << (15 - format.mantissa_bits)) - 1;
@@ -37,8 +37,8 @@ double slow_value(const SlowHalf& format, uint32_t code) {
                                : std::ldexp(1 + fraction, exponent - format.bias));
 }
 
-// The nearest code by search over all magnitudes, ties to even. Infinity takes the place of the
-// code after the largest, which is what makes overflow round to it from the middle on.
+// Finds the nearest code by searching all magnitudes, ties to even. Infinity takes the place after
+// the largest code, so values from the middle between the two overflow to it.
 class SlowEncoder {
  public:
   explicit SlowEncoder(const SlowHalf& format) : format_(format) {
@@ -49,7 +49,7 @@ class SlowEncoder {
     magnitudes_.push_back(2 * magnitudes_.back() - magnitudes_.rbegin()[1]);
   }
 
-  // -1 stands for any NaN.
+  // The nearest code; -1 stands for any NaN.
   int encode(float x) const {
     if (std::isnan(x)) return -1;
     const double wanted = std::fabs(static_cast<double>(x));
@@ -95,7 +95,7 @@ void check_all_codes(const SlowHalf& format, Encode encode, Decode decode) {
   CHECK(wrong_round_trips == 0);
 }
 
-// Every value, every middle between two neighbours, and the floats beside them.
+// Checks every value, every middle between neighbours, and the floats next to them.
 void check_all_boundaries(const SlowHalf& format, Encode encode) {
   const SlowEncoder slow(format);
   const uint32_t infinity = ((1u << (15 - format.mantissa_bits)) - 1) << format.mantissa_bits;

@@ -30,7 +30,7 @@ TEST_CASE("histogram: a bin is at most 1.6 % wide") {
     widest = std::fmax(widest, double{magnitude_bin_floor(bin + 1)} / floor - 1);
   }
   CHECK(widest <= 0.016);
-  CHECK(widest >= 1.0 / 64);  // the first bin of a binade: 64 bins each
+  CHECK(widest >= 1.0 / 64);  // in the first bin of a binade; there are 64 bins per binade
 }
 
 TEST_CASE("histogram: bins rise with the magnitude over all finite floats") {

@@ -156,7 +156,7 @@ TEST_CASE("kv rows: 4over6 never errs by more than max / 6 does") {
 
 TEST_CASE("kv rows: NaN changes no other element, where elements are not mixed") {
   for (const KvFormat format : kMade) {
-    // All elements of a block decide which of two scales is better.
+    // Skips formats where all elements of a block affect the choice of a scale, or are rotated.
     if (kv_spec(format).rotated || format == KvFormat::nvfp4_4over6) continue;
     CAPTURE(format_name(format));
     const KvRow row{format, 64, 0};

@@ -18,7 +18,7 @@ LayerDescription layer_of(Mixing mixing, int64_t cache_of) {
   return layer;
 }
 
-// Of every kind: a full layer, one with a window, a recurrent one, one that reads layer 0's cache.
+// One layer of each kind: full, with a window, recurrent, and one that reads layer 0's cache.
 ModelDescription mixed_model() {
   ModelDescription model;
   model.layers = {layer_of(Mixing::full, 0), layer_of(Mixing::window, 1),

@@ -17,7 +17,7 @@ OctaveCounts counted(const std::vector<float>& values) {
   return octaves_of(bins);
 }
 
-// Values of every size that FP16 and BF16 have, and zeros.
+// Values of every size that FP16 and BF16 can represent, and zeros.
 std::vector<float> spread(uint64_t seed, int count) {
   Rng rng(seed);
   std::vector<float> values;

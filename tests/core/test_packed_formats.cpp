@@ -15,8 +15,8 @@ LayerDescription heads_of(int64_t dim) {
   return layer;
 }
 
-// Source: vLLM 0.33's own classes: TurboQuantConfig.slot_size_aligned, OctaveFormat.slot_bytes
-// for 64 rotary dims, slot_size of ultraquant/format.py.
+// Source: classes of vLLM 0.33: TurboQuantConfig.slot_size_aligned, OctaveFormat.slot_bytes for 64
+// rotary dims, and slot_size of ultraquant/format.py.
 TEST_CASE("packed formats: bytes of a token and head as vLLM counts them") {
   const struct {
     const char* name;

@@ -36,8 +36,8 @@ ModelDescription model_of(int64_t n_layers, int64_t n_kv_heads) {
   return model;
 }
 
-// The published values are f32(a) * f32(1/448) of maxima that were FP16 numbers: each has an FP16
-// number that gives it by that product, and by the division it or its neighbour.
+// The published values are f32(a) * f32(1/448) for FP16 maxima a. For each there is an FP16 number
+// that gives it by this product. Dividing that number by 448 gives the same value or its neighbour.
 TEST_CASE("scales: published scale files are reproduced but for the last place") {
   const auto path = test::shared_data("kv-scales/vllm-llama2-7b.kv_cache_scales.json");
   if (!path) return;
@@ -53,7 +53,7 @@ TEST_CASE("scales: published scale files are reproduced but for the last place")
   }
 }
 
-// Against an 80-bit quotient: no float is nearer.
+// Compares with an 80-bit quotient: no other float is nearer.
 TEST_CASE("scales: amax / 448, correctly rounded") {
   Rng rng(11);
   int apart = 0;
@@ -68,7 +68,7 @@ TEST_CASE("scales: amax / 448, correctly rounded") {
     REQUIRE(error(scale) <= error(std::nextafter(scale, 1e38f)));
     apart += scale != amax * (1.0f / 448.0f);
   }
-  CHECK(apart > 8000);  // AMMO's product is not that
+  CHECK(apart > 8000);  // AMMO's product often differs from the quotient
 }
 
 TEST_CASE("scales: an amax of 0 gives 1, whatever the headroom, and 2 for fnuz") {
@@ -171,7 +171,7 @@ TEST_CASE("scales: a source that does not say how many KV heads fits any number"
   CHECK_NOTHROW(check_fits(scales, model_of(2, 8), "'s.json'"));
 }
 
-// A model whose second of three layers writes no cache.
+// A model where the second of three layers writes no cache.
 KvScales with_a_gap() {
   KvScales scales = two_layers();
   scales.layers.insert(scales.layers.begin() + 1, LayerScales{});
@@ -222,7 +222,7 @@ TEST_CASE("scales: the layers that have scales must be those that write a cache"
   CHECK(error_with({false, false, true}, with_a_gap()) ==
         "'s': has scales for layer 0, where the model writes no KV cache");
   CHECK(error_with({true, false}, with_a_gap()) == "'s': is for 3 layers, the model has 2");
-  // Of the last layers a source may be silent, when they write no cache.
+  // A source may omit the last layers if they write no cache.
   CHECK_NOTHROW(check({true, false, true, false, false}, with_a_gap()));
   CHECK(error_with({true, false, true, false, true}, with_a_gap()) ==
         "'s': has no scales for layer 4, where the model writes a KV cache");

@@ -1,4 +1,4 @@
-// What is in a data file, record by record, and what is said of one that cannot be read.
+// Reads the records of a data file, and the error for a file that cannot be read.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@
 
 namespace fp8kv::test {
 
-// Of a text the text itself; of each record its JSON in one line.
+// The records of a file. A text is one record; other records are JSON on one line.
 inline std::vector<std::string> records_of(const std::filesystem::path& path,
                                            const std::string& column = "",
                                            size_t most = size_t(1) << 20) {
@@ -27,7 +27,7 @@ inline std::vector<std::string> records_of(const std::filesystem::path& path,
   return found;
 }
 
-// Of a file `name` of these bytes. The file's path stands as FILE in the message.
+// The error for a file `name` with these bytes. FILE replaces the file's path in the message.
 inline std::string data_error(const std::string& name, std::string_view bytes,
                               const std::string& column = "") {
   const TempDir folder;

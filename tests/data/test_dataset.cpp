@@ -21,7 +21,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// One id per byte, so that windows can be read back as text; every prompt starts with id 1000.
+// Encodes each byte as one id, so that windows can be read back as text. Every prompt starts with
+// id 1000.
 constexpr int32_t kPrefix = 1000;
 
 TextEncoder byte_encoder() {
@@ -66,7 +67,7 @@ std::string error_in(const std::vector<fs::path>& files, const WindowOptions& op
   return test::error_of([&] { read_windows(files, byte_encoder(), options, log); }, kind);
 }
 
-// The texts of the windows of one file.
+// The texts of the windows in one file.
 std::vector<std::string> texts_in(const std::string& name, std::string_view bytes) {
   const test::TempDir folder;
   return read({folder.write(name, bytes)}).texts();
@@ -150,7 +151,8 @@ TEST_CASE("dataset: chat records of either spelling are joined as plain text, wi
             "4 documents, 4 windows, 60 tokens\n"));
 }
 
-// With a token 1000 before it, as a template may write one, and a token 7 behind it.
+// Encodes chats with an id 7 at the end. With `with_prefix` an id 1000 comes first, as templates
+// may write it.
 TextEncoder chat_encoder(bool with_prefix) {
   TextEncoder encoder = byte_encoder();
   encoder.encode_chat = [with_prefix](const Json& record) {
@@ -340,7 +342,7 @@ TEST_CASE("dataset: a long text is encoded in pieces that are cut where a line b
   CHECK(pieces.size() == 3);
   CHECK((joined == text));
   CHECK((from_windows == text));
-  // Only the last window may be short: pieces leave no seam.
+  // Only the last window may be short, because pieces are joined without a seam.
   for (size_t i = 0; i + 1 < all.ids.size(); ++i) REQUIRE(all.ids[i].size() == 1001);
 
   pieces.clear();
@@ -403,7 +405,7 @@ TEST_CASE("dataset: bytes that are not UTF-8 are named with their offset") {
 }
 
 TEST_CASE("dataset: characters across the blocks of the check are whole") {
-  // 3-byte characters shift against the block size, a power of two.
+  // Characters of 3 bytes do not align with the block size, a power of two.
   std::string text;
   while (text.size() < (size_t(16) << 20) + 9) text += "\xE2\x82\xAC";
   CHECK(texts_in("a.txt", text)[0].starts_with("\xE2\x82\xAC"));

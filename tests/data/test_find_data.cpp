@@ -16,7 +16,7 @@ namespace {
 namespace fs = std::filesystem;
 using Names = std::vector<std::string>;
 
-// Relative to `folder`.
+// The files found, relative to `folder`.
 Names found(const test::TempDir& folder, const std::string& what, std::string* said = nullptr,
             const std::string& split = "") {
   Names names;

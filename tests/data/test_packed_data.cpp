@@ -44,7 +44,7 @@ Records read(const std::string& name, std::string_view bytes) {
   return test::records_of(folder.write(name, bytes));
 }
 
-// Lines that do not pack to nothing, 100 bytes or so each.
+// Lines of about 100 bytes that compress badly.
 std::string many_lines(size_t count) {
   std::string text;
   uint32_t state = 1;
@@ -90,7 +90,7 @@ TEST_CASE("packed data: the same windows as of the text, across many parts") {
   const std::string text = many_lines(100'000);
   REQUIRE(text.size() > 2 * kEncodedAtOnce);
   TextEncoder encoder;
-  encoder.encode = [](std::string_view piece) {  // an id for each piece and each word
+  encoder.encode = [](std::string_view piece) {  // an id for the piece and for each of its words
     std::vector<int32_t> ids = {static_cast<int32_t>(piece.size() % 1000)};
     for (const char c : piece) {
       if (c == ' ') ids.push_back(1000 + static_cast<int32_t>(ids.size() % 7));
@@ -125,12 +125,12 @@ TEST_CASE("packed data: a file that is cut short or damaged names the record whe
     REQUIRE(std::sscanf(message.c_str(), "FILE:%zu:", &record) == 1);
     CHECK(record > 10'000);
     CHECK(record < 30'000);
-    // The last bytes hold the sum of all: a file that lacks one is cut short, too.
+    // A checksum takes the last bytes, so a file without its last byte is cut short too.
     CHECK(test::data_error(name, packed.substr(0, packed.size() - 1))
               .ends_with(" data ends too early: the file is cut short"));
   }
   std::string damaged = gzip(text);
-  damaged[damaged.size() - 8] ^= 1;  // of the sum
+  damaged[damaged.size() - 8] ^= 1;  // a byte of the checksum
   CHECK(test::data_error("a.jsonl.gz", damaged) ==
         cat("FILE:40001: gzip data is damaged before its byte ", damaged.size() - 4,
             ": incorrect data check"));

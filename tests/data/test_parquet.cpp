@@ -22,7 +22,7 @@ std::string golden(const std::string& name) {
   return test::read_file(goldens() / name);
 }
 
-// What is said of a file with these bytes, with its way out.
+// The error for a file with these bytes, with its help.
 std::string refused(const std::string& bytes, const std::string& column = "") {
   const test::TempDir folder;
   const fs::path file = folder.write("x.parquet", bytes);
@@ -46,7 +46,7 @@ TEST_CASE("parquet: every writer's files have the records that pyarrow reads") {
     if (entry.path().extension() != ".parquet") continue;
     const std::string kind = entry.path().stem().extension().string().substr(1);
     CAPTURE(entry.path().filename().string());
-    // Of those with other columns too, the one that is the record's form is taken.
+    // If a file has other columns too, the reader chooses the column that makes a record.
     const auto expected = kind == "zero" ? std::vector<std::string>()
                                          : test::records_of(goldens() / (kind + ".jsonl"));
     CHECK(test::records_of(entry.path()) == expected);
@@ -108,7 +108,7 @@ TEST_CASE("parquet: a file that is cut short or damaged is an error, with the ro
         "FILE: does not end as a Parquet file does: it is cut short; fetch or write it again");
   CHECK(refused("PAR1") ==
         "FILE: does not end as a Parquet file does: it is cut short; fetch or write it again");
-  // The pages of this one have checksums. The first has the first rows.
+  // The pages of this file have checksums. The first page has the first rows.
   std::string damaged = whole;
   const size_t text = damaged.find("shared 3 beginning");
   REQUIRE(text != damaged.npos);

@@ -1,4 +1,4 @@
-// Reading in another thread: the same records and the same errors in the same places.
+// Reading in another thread gives the same records, and the same errors in the same places.
 #include <atomic>
 #include <stdexcept>
 #include <string>
@@ -35,7 +35,7 @@ TEST_CASE("read ahead: no further than was asked for, and one item where it is l
   });
   for (int i = 0; i < 100; ++i) {
     CHECK(ahead.next() == i);
-    CHECK(made <= i + 6);  // this one and one more that waited, two that wait, one to be put
+    CHECK(made <= i + 6);  // this one, one more taken, two waiting, one being put
   }
   CHECK(!ahead.next());
 }
@@ -52,7 +52,7 @@ TEST_CASE("read ahead: who wants no more ends the maker") {
   CHECK(ended);
 }
 
-// Lines of more than is read ahead, of which line `broken` is no JSON; 0: none.
+// More lines than are read ahead. Line `broken` is not JSON; 0: no such line.
 std::string lines_with(size_t broken) {
   std::string text;
   for (size_t number = 1; number <= 30'000; ++number) {

@@ -9,7 +9,7 @@
 namespace fp8kv {
 namespace {
 
-// Four documents of 3, 1, 2 and 1 windows; window i holds i + 1 tokens.
+// Four documents with 3, 1, 2 and 1 windows. Window i has i + 1 tokens.
 Windows seven_windows() {
   Windows windows;
   windows.document = {0, 0, 0, 1, 2, 2, 3};
@@ -34,7 +34,7 @@ TEST_CASE("shard: every n-th window is taken, and documents count with their fir
   const ShardNote note = take_shard(windows, {1, 3});
   CHECK(numbers(windows) == std::vector<int32_t>{1, 4});
   CHECK(windows.tokens == 2 + 5);
-  CHECK(windows.documents == 1);  // the third: window 1 is the second of the first
+  CHECK(windows.documents == 1);  // the third document: window 1 is the first document's second
   CHECK(windows.files == std::vector<DataFile>{{"a.txt", 10, "aa"}});
   CHECK(windows.chat_templates == std::vector<std::string>{"chat.jinja"});
   CHECK(note == ShardNote{3, {1}, 4, 7, 28});

@@ -19,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// An id a byte, without a prefix.
+// Encodes each byte as one id, without a prefix.
 TextEncoder byte_encoder() {
   const auto encode = [](std::string_view text) {
     std::vector<int32_t> ids;
@@ -36,7 +36,7 @@ WindowOptions shuffled(uint64_t seed, uint64_t windows, uint64_t sampled_bytes) 
   return options;
 }
 
-constexpr uint64_t kNever = UINT64_MAX;  // no data is that large
+constexpr uint64_t kNever = UINT64_MAX;  // larger than any data
 
 Windows read(const std::vector<fs::path>& files, const WindowOptions& options) {
   Log log(Verbosity::quiet);
@@ -49,7 +49,7 @@ std::vector<std::string> texts(const Windows& windows) {
   return out;
 }
 
-// "0000" to "9999", four bytes each.
+// The numbers "0000" to "9999" in four digits each, between `before` and `after`.
 std::string numbered(size_t count, const std::string& before, const std::string& after) {
   std::string text;
   for (size_t i = 0; i < count; ++i) {
@@ -65,7 +65,7 @@ std::vector<int> numbers(const Windows& windows) {
   return out;
 }
 
-// One number in each of as many equal parts as there are numbers.
+// Checks that each of found.size() equal parts of the range has one number.
 void check_even(const std::vector<int>& found, size_t count) {
   for (size_t i = 0; i < found.size(); ++i) {
     CAPTURE(i);
@@ -91,7 +91,7 @@ TEST_CASE("shuffle: windows are drawn from all of the data, one in each equal pa
     CHECK(windows.tokens == 400);
     CHECK(windows.files[0].name == "a.jsonl --shuffle 7");
     CHECK(windows.files[0].bytes == fs::file_size(files[0]));
-    // The same seed draws the same, another one others.
+    // A seed always draws the same windows, and another seed draws others.
     CHECK(texts(read(files, shuffled(7, 100, sampled_bytes))) == texts(windows));
     CHECK(texts(read(files, shuffled(8, 100, sampled_bytes))) != texts(windows));
   }
@@ -119,7 +119,7 @@ TEST_CASE("shuffle: a text is drawn from where its lines begin, a long record an
       "a.jsonl", kLine + numbered(9000, "", "----") + "\"}\n" + numbered(9000, kLine, "\"}\n"));
   const Windows of_record = read({record}, shuffled(3, 60, 1));
   REQUIRE(of_record.ids.size() == 60);
-  // The windows of the long record are numbers and dashes by turns.
+  // The windows of the long record contain numbers or dashes, depending on where they begin.
   const std::vector<std::string> found = texts(of_record);
   CHECK(std::set<std::string>(found.begin(), found.end()).size() > 40);
 }
@@ -134,7 +134,7 @@ TEST_CASE("shuffle: rows of Parquet files are drawn as lines are") {
   const fs::path golden = test::source_dir() / "tests/golden/parquet";
   Log log(Verbosity::quiet);
   WindowOptions options = shuffled(11, 8, 1);
-  options.seq_len = 1;  // so that there is room for eight
+  options.seq_len = 1;  // makes room for eight windows
   for (const char* name : {"arrow-none.text.parquet", "arrow-delta-byte-array.text.parquet",
                            "arrow-zstd.text.parquet"}) {
     CAPTURE(name);

@@ -42,7 +42,7 @@ TEST_CASE("text parts: a window is in the same parts whatever else there is") {
   CHECK(joined == whole);
 }
 
-// 400 throws: five standard deviations are 33, 43 and 50.
+// 400 draws: five standard deviations are 33, 43 and 50.
 TEST_CASE("text parts: they hold about an eighth, a quarter and half of many windows") {
   const Sets parts = parts_of(some_windows(400));
   const std::array<size_t, kTextParts> expected = {50, 100, 200}, apart = {33, 43, 50};

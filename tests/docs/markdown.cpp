@@ -28,7 +28,7 @@ std::string head_of(const Cells& cells) {
   return line_of(cells) + rule + "\n";
 }
 
-// From below `heading` to the next one.
+// The text below `heading`, up to the next heading.
 std::string section_of(const std::string& page, const std::string& heading) {
   const std::string text = page_text(page);
   const size_t at = text.find("\n" + heading + "\n");

@@ -1,4 +1,4 @@
-// Reading the project's own pages: README, CONTRIBUTING and docs.
+// Reads the project's own pages: README, CONTRIBUTING and docs.
 #pragma once
 
 #include <filesystem>
@@ -14,13 +14,12 @@ std::vector<std::string> pages();
 std::string page_text(const std::string& page);
 std::vector<std::string> lines_of(const std::string& text);
 std::vector<std::string> words_of(const std::string& text);
-// The pieces of code on a page: lines of blocks, and what stands in backticks.
+// The code on a page: lines of code blocks, and text in backticks.
 std::vector<std::string> code_on(const std::string& page);
 
-// Checks that `page` has a table of exactly this head and these rows. The failure shows the whole
-// table as it must be, to be pasted. Cells are written as they are, but for a "|", which is
-// escaped.
-// Under `heading`, where one is given ("### vLLM, 0.8"), and before the next one.
+// Checks that `page` has a table with exactly this head and these rows. A failure shows the whole
+// expected table, for pasting. "|" in cells is escaped.
+// With `heading` ("### vLLM, 0.8"), the table must be between that heading and the next one.
 void check_table(const std::string& page, const Cells& head, const std::vector<Cells>& rows,
                  const std::string& heading = "");
 

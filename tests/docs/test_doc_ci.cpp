@@ -1,4 +1,4 @@
-// The job files of docs/ci.md: their commands are run, on the demo model, as they stand there.
+// Runs the commands of the job files in docs/ci.md unchanged, on the demo model.
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -15,7 +15,7 @@ using namespace fp8kv;
 
 namespace {
 
-// The lines that call the program, whatever stands before it on theirs.
+// The lines that call the program, without the text before the call.
 std::vector<std::string> commands_in(const std::string& text) {
   std::vector<std::string> commands;
   for (const std::string& line : test::lines_of(text)) {
@@ -48,7 +48,7 @@ TEST_CASE("docs: the commands of the jobs of ci work, and leave what the jobs ke
   std::string script = cat("PATH='", test::built_program().parent_path().string(), "':$PATH\n");
   for (const std::string& line : steps_in("scripts/ci/gitlab.yml")) script += line + "\n";
   const std::string text = (test::source_dir() / "datasets/calibration.txt").string();
-  // A text that is cut is as good as two, for what is held here.
+  // A shortened text is enough for these checks.
   temp.write("text.txt", test::read_file(text).substr(0, 20000));
   const test::CliResult result = test::run_cli(
       {"-euc", script},

@@ -1,4 +1,4 @@
-// What README and docs say of the command line: held to be what the program says.
+// Compares the command line in README and docs with the program itself.
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -24,7 +24,7 @@ using test::words_of;
 
 namespace {
 
-// Without the simulator, which only some builds have.
+// Removes the simulator, which only some builds have.
 std::string without_simulator(std::string text) {
   const size_t at = text.find("|hip|sim");
   return at == text.npos ? text : text.erase(at + 4, 4);
@@ -48,7 +48,7 @@ const Help* find_command(const std::string& name) {
   return nullptr;
 }
 
-// The flags that a piece of code gives to a command of the program; none where it calls none.
+// A call of the program in a piece of code, with its flags. call_in returns nullopt for other code.
 struct Call {
   std::string command;
   std::vector<std::string> flags;

@@ -1,4 +1,4 @@
-// docs/json.md, held to what the commands print with --json.
+// Compares docs/json.md with the output of commands with --json.
 #include <filesystem>
 #include <map>
 #include <set>
@@ -21,7 +21,7 @@ using namespace fp8kv;
 
 namespace {
 
-// A row of a table: one key of it, with where it is: "layers[].k_scale".
+// A row of a table, for one key such as "layers[].k_scale".
 struct Row {
   std::string type;  // "number or null"
   bool always = true;
@@ -59,7 +59,8 @@ std::string type_of(const Json& value) {
   return value.is_array() ? "list" : "object";
 }
 
-// "list of [runtime](#runtime)" is of "runtime"; "" where the type is no section's name.
+// The section that a type links to: "runtime" for "list of [runtime](#runtime)". "" for a type
+// without a link.
 std::string section_of(const std::string& type) {
   const size_t open = type.find('[');
   return open == type.npos ? "" : type.substr(open + 1, type.find(']') - open - 1);
@@ -70,7 +71,7 @@ bool allows(const std::string& type, const Json& value) {
   for (const std::string& word : test::words_of(type)) {
     if (word == found) return true;
     if (word[0] == '[' && found == "object" && !type.starts_with("list")) return true;
-    if (word == "of") return false;  // what follows is of the elements
+    if (word == "of") return false;  // the rest of the type describes the elements
   }
   return false;
 }
@@ -94,7 +95,7 @@ class Checker {
   }
 
  private:
-  // By its name, or as any in its place: "dtypes.*".
+  // Finds the row by the key's name, or the row for any key there, such as "dtypes.*".
   Row* find_row(const std::string& section, const std::string& path, const std::string& prefix) {
     auto& rows = sections_.at(section);
     known_as_ = rows.contains(path) ? path : prefix + "*";
@@ -126,7 +127,7 @@ class Checker {
   std::string known_as_;
 };
 
-// What each command prints of a small model; every schema at least once.
+// The JSON output of each command for a small model. Every schema occurs at least once.
 std::vector<Json> outputs() {
   const test::TempDir temp;
   const std::string demo = (test::source_dir() / "datasets/demo").string();
@@ -200,7 +201,7 @@ std::vector<Json> outputs() {
     CAPTURE(join(arguments, " "));
     const test::CliResult result = test::run_cli(arguments, {.folder = temp.path()});
     CAPTURE(result.err);
-    // 1: scales do not arrive, which is an answer too.
+    // Exit code 1 means that scales do not arrive, which is a valid output too.
     REQUIRE((result.exit_code == 0 || result.exit_code == 1));
     const bool lines = command[0] == "run" || command[0] == "tokenize";
     const std::string first = result.out.substr(0, lines ? result.out.find('\n') : result.out.npos);
@@ -241,7 +242,7 @@ TEST_CASE("docs: json has every schema that a command prints") {
   const Sections sections = read_page();
   for (const std::string& schema :
        test::first_column("docs/commands.md", {"schema", "what it is"})) {
-    // Those of files have pages of their own, or none.
+    // Schemas of files are described on other pages, or nowhere.
     const bool of_file =
         schema.find(".scales/") != schema.npos || schema.find(".histograms/") != schema.npos ||
         schema.find(".equalized/") != schema.npos || schema.find(".partial/") != schema.npos ||

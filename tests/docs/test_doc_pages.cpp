@@ -43,7 +43,7 @@ std::set<std::string> anchors_on(const std::string& page) {
   return anchors;
 }
 
-// Where a page's links and pictures lead, but for addresses.
+// Targets of links and pictures on a page, except addresses.
 std::vector<std::string> links_on(const std::string& page) {
   std::vector<std::string> links;
   const std::string text = test::page_text(page);
@@ -84,7 +84,7 @@ TEST_CASE("docs: every link leads to a file, and to a heading of it") {
 
 namespace {
 
-// "a.{h,cpp}" is "a.h" and "a.cpp".
+// Expands braces: "a.{h,cpp}" becomes "a.h" and "a.cpp".
 std::vector<std::string> expanded(const std::string& path) {
   const size_t open = path.find('{'), close = path.find('}');
   if (open == path.npos || close == path.npos) return {path};
@@ -125,7 +125,7 @@ TEST_CASE("docs: every file and folder that a page names is there") {
   CHECK(checked > 80);
 }
 
-// What is promised is held by tests that are there.
+// Every promise of the docs must name a test that exists.
 TEST_CASE("docs: each promise names a test, and each name is that of one") {
   std::string sources;
   for (const auto& entry :

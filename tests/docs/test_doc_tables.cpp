@@ -1,4 +1,4 @@
-// Tables of the documentation that say what tables of the code say: held to be the same.
+// Compares tables in the documentation with the tables in the code behind them.
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
@@ -35,7 +35,7 @@ using test::code;
 
 namespace {
 
-// The sources of the project in these folders, as one text.
+// All sources in these folders as one text.
 std::string sources_in(const std::vector<std::string>& folders) {
   std::string text;
   for (const std::string& folder : folders) {
@@ -48,7 +48,7 @@ std::string sources_in(const std::vector<std::string>& folders) {
   return text;
 }
 
-// What stands in quotes behind any of `marks` and blanks.
+// Texts in quotes that follow any of `marks` and blanks.
 std::set<std::string> quoted_behind(const std::vector<std::string>& marks,
                                     const std::string& text) {
   std::set<std::string> found;
@@ -62,14 +62,14 @@ std::set<std::string> quoted_behind(const std::vector<std::string>& marks,
   return found;
 }
 
-// A name a line, for a failure that can be read.
+// One name per line, for readable failures.
 std::string listed(const std::set<std::string>& names) {
   return join(std::vector<std::string>(names.begin(), names.end()), "\n");
 }
 std::string listed(const std::vector<std::string>& names) {
   return listed(std::set<std::string>(names.begin(), names.end()));
 }
-// In order.
+// One name per line, in the given order.
 std::string lines(const std::vector<std::string>& names) {
   std::string text;
   for (const std::string& name : names) text += name + "\n";

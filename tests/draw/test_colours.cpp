@@ -1,7 +1,7 @@
-// The colours of series, as a reader sees them who lacks a kind of cone: by the matrices of
+// The colours of series as readers with colour vision deficiencies see them. The matrices are from
 // Machado, Oliveira and Fernandes, "A Physiologically-based Model for Simulation of Color Vision
-// Deficiency" (2009), table 1 at severity 1. They are read out of the page's style, light, dark and
-// print.
+// Deficiency" (2009), table 1 at severity 1. The colours are read from the page's styles: light,
+// dark and print.
 #include <array>
 #include <cmath>
 #include <string>
@@ -38,7 +38,7 @@ Triple times(const Matrix& matrix, const Triple& vector) {
   return product;
 }
 
-// sRGB without its gamma: IEC 61966-2-1.
+// sRGB without gamma: IEC 61966-2-1.
 Triple linear(unsigned long rgb) {
   Triple out;
   for (size_t i = 0; i < 3; ++i) {

@@ -24,7 +24,7 @@
 namespace fp8kv {
 namespace {
 
-// Factors that no search would find: another one for each group and unit, as far as it is exact.
+// Arbitrary exact factors that no search would find, different for each group and unit.
 std::vector<LayerFactors> some_factors(const Checkpoint& checkpoint, const ModelConfig& config) {
   std::vector<LayerFactors> layers(static_cast<size_t>(config.n_layers()));
   for (int64_t i = 0; i < config.n_layers(); ++i) {
@@ -119,7 +119,8 @@ TEST_CASE("equalized folder: only weights of K and Q change, each by its power o
       CHECK(before == after);
       continue;
     }
-    // Heads of 8 in halves: pair 1 is channels 1 and 5, pair 3 channels 3 and 7.
+    // RoPE pairs of a head of 8 are half a head apart: pair 1 is channels 1 and 5, pair 3 channels
+    // 3 and 7.
     const size_t columns = before.size() / 2 / static_cast<size_t>(location.entry.shape[0]);
     for (size_t i = 0; i < before.size() / 2; ++i) {
       const size_t pair = i / columns % 8 % 4;
@@ -187,9 +188,9 @@ TEST_CASE("exact exponents: none overflows, becomes subnormal or rounds a sum wi
   std::vector<test::TinyTensor> tensors = test::tiny_tensors(tiny);
   for (test::TinyTensor& each : tensors) {
     if (each.name.find("k_proj") == each.name.npos) continue;
-    each.values[0] = 0x1p125f;    // channel 0: two doublings are left
-    each.values[32] = 0x1p-124f;  // channel 1: two halvings
-    each.values[2 * 32] = 0.0f;   // channel 2: a zero takes any
+    each.values[0] = 0x1p125f;    // channel 0: two more doublings are exact
+    each.values[32] = 0x1p-124f;  // channel 1: two more halvings are exact
+    each.values[2 * 32] = 0.0f;   // channel 2: zero allows any factor
   }
   std::filesystem::create_directory(folder / "m");
   folder.write("m/config.json", test::tiny_config_json(tiny));

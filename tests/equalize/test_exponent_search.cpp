@@ -15,7 +15,7 @@ namespace {
 
 using Windows = std::vector<size_t>;
 
-// Channel i of K is about `sizes[i]` large; three queries a row.
+// A sample where channel i of K has values of about `sizes[i]`, with three queries per row.
 HeadSample sample_of(const std::vector<float>& sizes, const Windows& ends, uint64_t seed) {
   Rng rng(seed);
   HeadSample sample{
@@ -38,7 +38,7 @@ HeadSample sample_of(const std::vector<float>& sizes, const Windows& ends, uint6
   return sample;
 }
 
-// The definition, in double and without the codecs of the program.
+// The error by its definition, in double and without the program's codecs.
 double plain_error(const HeadSample& sample, const ChannelGroups& groups,
                    const Exponents& exponents) {
   const auto dim = static_cast<size_t>(sample.dim);
@@ -88,7 +88,8 @@ TEST_CASE("key error: is what its definition says, for any exponents") {
   for (const Exponents& exponents :
        {Exponents{0, 0, 0}, Exponents{-3, 0, 2}, Exponents{1, -2, 8}}) {
     error.set(exponents);
-    // Errors of single codes are f32: a few in 2^24 of K, of which errors are 1 in 254.
+    // Errors of single codes are computed in f32: a few 2^-24 of K, while the errors are 1/254 of
+    // it.
     CHECK(error.value() == doctest::Approx(plain_error(sample, kPairs, exponents)).epsilon(1e-4));
   }
 }
@@ -121,7 +122,7 @@ TEST_CASE("exponent search: finds what trying all exponents finds") {
       }
     }
     const Exponents found = search_exponents(heads, kPairs, kAll, {});
-    // Descent stops where a step gains less than 1 / 2000, and may end beside the best.
+    // Descent stops if a step gains less than 1 / 2000, so it may end near the best point.
     CHECK(plain_error(sample, kPairs, found) <= least * 1.1);
     CHECK(plain_error(sample, kPairs, found) < plain_error(sample, kPairs, {0, 0, 0}) / 3);
   }

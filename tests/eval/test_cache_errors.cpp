@@ -14,14 +14,14 @@ using namespace fp8kv;
 
 namespace {
 
-// A format from its definition: every magnitude it has, in order, and where rounding overflows.
+// A format by its definition: all its magnitudes in order, and the limit where rounding overflows.
 struct Format {
   DType dtype;
   int mantissa_bits;
   int bias;
   double max;
-  double first_overflow;   // the smallest quotient that rounds past max...
-  bool overflow_included;  // ...or the largest that does not
+  double first_overflow;   // the smallest quotient that rounds past max,
+  bool overflow_included;  // if included; else the largest that does not
 
   double min_normal() const { return std::ldexp(1.0, 1 - bias); }
   std::vector<double> magnitudes() const {
@@ -45,7 +45,7 @@ const Format kFormats[] = {
     {DType::f8_e5m2fnuz, 2, 16, 57344, 61440, true},
 };
 
-// Index of the nearest magnitude; of two equally near ones, the even one, which is every other.
+// The index of the nearest magnitude. Of two equally near ones, returns the even index.
 size_t nearest_magnitude(const std::vector<double>& all, double x) {
   const auto above = std::lower_bound(all.begin(), all.end(), x);
   if (above == all.end()) return all.size() - 1;
@@ -119,7 +119,7 @@ TEST_CASE("cache errors: sums and counts equal a search of all the format's valu
       ErrorSums actual;
       add_errors(row_of(format.dtype, values.size()), scale, values, actual);
       INFO(dtype_name(format.dtype) << " at " << scale);
-      // code * scale is rounded to f32 once more.
+      // The product code * scale is rounded to f32 once more.
       CHECK(actual.squared_error == doctest::Approx(expected.squared_error).epsilon(1e-6));
       CHECK(actual.squared == doctest::Approx(expected.squared).epsilon(1e-14));
       CHECK(actual.values == values.size());
@@ -165,7 +165,7 @@ TEST_CASE("cache errors: a scale made from amax never saturates amax, whatever i
     for (const KvFormat format : {KvFormat::e4m3fn, KvFormat::e4m3fnuz}) {
       ErrorSums sums;
       add_errors({format, 1, 0}, scale_from_amax(amax, format, 1), std::span(&amax, 1), sums);
-      // FNUZ has its largest at 240 of the 224 that its scale is made for.
+      // FNUZ codes reach 240, while the scale maps amax to 224.
       REQUIRE(sums.saturated == 0);
       REQUIRE(sums.nonfinite_unclamped == 0);
     }
@@ -204,6 +204,6 @@ TEST_CASE("reads_back_equal: float caches are equal where the values fit both") 
   CHECK(reads_back_equal(DType::f16, 1, DType::bf16, 1, halves));
   CHECK(!reads_back_equal(DType::f16, 1, DType::bf16, 1, fine));
   CHECK(reads_back_equal(DType::f16, 1, DType::f32, 1, fine));
-  // Scales that are not powers of two apart round elsewhere in attention, even for equal values.
+  // Scales whose ratio is not a power of two round differently in attention, even for equal values.
   CHECK(!reads_back_equal(DType::f16, 1, DType::f8_e4m3, 0.3f, std::vector<float>{0.0f}));
 }

@@ -78,7 +78,7 @@ EvalReport run(const Checkpoint& checkpoint, const ModelConfig& config, const Wi
   return report;
 }
 
-// log softmax of a row, plainly.
+// log softmax of a row, by plain loops.
 std::vector<double> log_shares(const std::vector<float>& logits) {
   double sum = 0;
   for (const float logit : logits) sum += std::exp(double{logit});
@@ -94,7 +94,7 @@ struct Distance {
 
 using Logits = std::vector<std::vector<float>>;  // [tokens, vocab_size]
 
-// The logits of a cache that runs alone, through another path than the evaluation's.   [windows]
+// The logits of a cache that runs alone, without the evaluation's code. [windows]
 template <class Model>
 std::vector<Logits> run_alone(const Model& model, const WindowList& windows,
                               const test::RunSettings& settings) {
@@ -193,11 +193,11 @@ TEST_CASE("evaluate: every cache gives what it gives alone, whichever others run
         run_alone(model, windows,
                   {.cache_dtype = each.dtype, .scales = each.scales ? &*each.scales : nullptr}),
         windows);
-    // Windows alone and in a batch differ by roundings of f32: 2^-24 / sqrt(3) in the mean, and for
-    // a sum of 32 products sqrt(32) times that, 2e-7 of a logit of about 1. That moves a log
-    // probability by at most 4e-7 (with what earlier layers add: five times that), and a divergence
-    // D by 4e-7 * sqrt(2 D). Over 292 tokens its signs average out to a seventeenth: 1e-8 for
-    // D = 9e-2.
+    // Windows alone and in a batch differ by f32 roundings: 2^-24 / sqrt(3) on average. A sum of 32
+    // products is off by sqrt(32) times that, 2e-7 for logits of about 1.
+    // This moves a log probability by at most 4e-7, and five times that with earlier layers. It
+    // moves a divergence D by 4e-7 * sqrt(2 D).
+    // Over 292 tokens the signs average out to a seventeenth: 1e-8 for D = 9e-2.
     CHECK(std::abs(each.total.nll - alone.nll / alone.count) < 2e-6);
     CHECK(each.total.kld < 9e-2);
     CHECK(std::abs(each.total.kld - alone.kld / alone.count) < 1e-8);
@@ -209,15 +209,15 @@ TEST_CASE("evaluate: every cache gives what it gives alone, whichever others run
   }
   CHECK(report.candidates[0].total.kld > 1e-5);
   check_same(report.candidates[0], report.candidates[2]);  // the same values, twice the scale
-  CHECK(report.candidates[5].total.nll != report.candidates[6].total.nll);  // not where it clips
+  CHECK(report.candidates[5].total.nll != report.candidates[6].total.nll);  // differ: both clip
   CHECK(report.candidates[1].total.kld == 0);                               // the baseline itself
   CHECK(report.candidates[1].layers[1].attention_error == 0);
 }
 
 namespace {
 
-// Each candidate's numbers are those of a model that has its cache alone. Windows of several
-// batches, since caches that are read later hold all of them.
+// Checks each candidate against a model that has this cache alone. The windows fill several
+// batches, because caches that later layers read hold all of them.
 void check_candidates_alone(const test::FamilyModel& model) {
   WindowList windows;
   for (size_t i = 0; i < 60; ++i) {
@@ -245,10 +245,10 @@ void check_candidates_alone(const test::FamilyModel& model) {
                   {.cache_dtype = each.dtype, .scales = each.scales ? &*each.scales : nullptr}),
         windows);
     CHECK(each.total.kld > 1e-5);
-    // All windows have 40 rows, more than the CPU takes for few (kMostDotRows), so a row has the
-    // same bits alone as in a batch, and values are rounded to the same codes. What is left is the
-    // order of a sum in double: of 2,340 terms, of which none is above ln(77) by much, the mean is
-    // off by 2340 * 4.4 * 2^-53 at most, 1.2e-12.
+    // All windows have 40 rows, too many for the CPU's path for few rows (kMostDotRows). So a row
+    // has the same bits alone and in a batch, and values round to the same codes.
+    // Only the order of a sum of 2,340 doubles differs. Terms are at most about ln(77), so the mean
+    // is off by at most 2340 * 4.4 * 2^-53 = 1.2e-12.
     CHECK(std::abs(each.total.nll - alone.nll / alone.count) < 2e-12);
     CHECK(std::abs(each.total.kld - alone.kld / alone.count) < 2e-12);
     for (size_t layer = 0; layer < each.layers.size(); ++layer) {
@@ -301,8 +301,8 @@ TEST_CASE("evaluate: errors of K, V and attention equal a forward pass in double
       sums[i].attention += run.errors[i].attention;
     }
   }
-  // A value that f32 and double put on different sides of a rounding boundary changes one of some
-  // 1000 errors by a step; few do.
+  // f32 and double may put a value on different sides of a rounding boundary. That changes one of
+  // about 1000 errors by a step, and is rare.
   constexpr double kTolerance = 2e-3;
   for (size_t i = 0; i < 2; ++i) {
     const LayerErrors& layer = report.candidates[0].layers[i];
@@ -330,7 +330,7 @@ TEST_CASE("evaluate: of much text the attention output is measured in part, all 
   };
   const EvalReport whole = measured(windows, 1 << 20), part = measured(windows, 2000);
   const EvalReport first = measured({windows.begin(), windows.begin() + 20}, 1 << 20);
-  WindowList of_part(windows.begin(), windows.begin() + 16);  // the first batch, and the last
+  WindowList of_part(windows.begin(), windows.begin() + 16);  // the first batch and the last
   of_part.insert(of_part.end(), windows.end() - 4, windows.end());
   const EvalReport measured_part = measured(of_part, 1 << 20);
   CHECK(whole.attention_tokens == 40 * 128);
@@ -357,7 +357,7 @@ TEST_CASE("evaluate: greedy text parts where the caches' own continuations part"
       run(model.checkpoint, model.config, windows, {candidate("fp8", DType::f8_e4m3, coarse)},
           {.baseline = DType::f32, .greedy_tokens = 20});
   const GreedyFigures& greedy = report.candidates[0].greedy;
-  REQUIRE(greedy.agreed.size() == 3);  // three tokens are no prompt
+  REQUIRE(greedy.agreed.size() == 3);  // a window of three tokens has no prompt
   const auto backend = make_cpu_backend(1);
   size_t at = 0;
   bool any_part = false;
@@ -468,26 +468,26 @@ void check_perplexities(const StoriesCase& each) {
 
 TEST_CASE("evaluate: perplexities of stories260K equal the float64 reference") {
   // Logits of up to 20 with a relative error of 4.6e-6 (see calib/test_collect.cpp) are off by
-  // 1e-4. In the mean over 4,096 tokens or more the signs average out: 1e-4 / 64.
+  // 1e-4. The signs average out over 4,096 tokens or more: 1e-4 / 64.
   constexpr double kFloat = 2e-6;
   if (test::kThreadSanitizer) {
     std::printf("[skipped] ThreadSanitizer sees this work with fewer tokens\n");
     return;
   }
-  // FP8 moves these means by up to 4e-2. Such an error puts one value in 10^4 on another side of a
-  // rounding boundary, as steps of FP8 are 6 % wide, and that counts like any rounding to FP8:
-  // sqrt(1e-4) * 4e-2 = 4e-4. Five times that.
+  // FP8 moves these means by up to 4e-2. FP8 steps are 6 % wide, so such an error moves one value
+  // in 10^4 across a rounding boundary. That counts like any rounding to FP8: sqrt(1e-4) * 4e-2 =
+  // 4e-4. The tolerance is five times that.
   constexpr double kFp8 = 2e-3;
   check_perplexities({"stories260K-hf-f32", "tinystories_train_head", kFloat, kFp8});
-  // Sanitizers would see the same code do the same again.
+  // Sanitizers would only see the same code again.
   if (test::kSanitized) return;
   check_perplexities({"stories260K-hf-f32", "tinyshakespeare", kFloat, kFp8});
 }
 
 TEST_CASE("evaluate: a bfloat16 model is as near the float64 reference as its arithmetic") {
-  // The reference rounds nothing but the weights, the product activations, K and V too, to 8 bits:
-  // 5e-4 nats with a float cache when this was written, and 6e-3 where FP8 then rounds other
-  // values. Twice that.
+  // The reference rounds only the weights. The product also rounds activations, K and V to 8 bits.
+  // When this was written, the difference was 5e-4 nats with a float cache, and 6e-3 with FP8,
+  // which then rounds other values. The tolerances are twice that.
   if (test::kSanitized) {
     std::printf("[skipped] sanitizers see this work with float32\n");
     return;

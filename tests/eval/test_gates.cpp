@@ -117,7 +117,7 @@ TEST_CASE("gates: what was not measured cannot pass") {
   CHECK(results[0].finding == "no greedy measured");
 }
 
-// As measured, with attention and greedy texts left out. See docs/accuracy.md.
+// A candidate with measured figures, without attention and greedy texts. See docs/accuracy.md.
 CandidateReport measured(uint64_t tokens, double delta, double error, double kld, double top1,
                          double kv_error) {
   CandidateReport of;

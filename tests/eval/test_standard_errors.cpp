@@ -27,7 +27,7 @@ TEST_CASE("standard errors: a part is a window, or a share of one where windows 
   CHECK(of_windows[2] == 1);
   CHECK(of_windows.back() == 19);
   CHECK(error_parts(depths_of({32})).back() == 15);
-  // Six windows: three shares of each, and one for a window of a single prediction.
+  // Six windows: three parts each, except one part for the window with a single prediction.
   CHECK(error_parts(depths_of({3, 4, 1, 3, 3, 3})) ==
         Parts{0, 1, 2, 3, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15});
   CHECK(error_parts(std::vector<int64_t>{5}) == Parts{0});
@@ -44,8 +44,7 @@ TEST_CASE("standard errors: of equal parts it is that of their means") {
   CHECK_FALSE(MeanAndError{std::nan(""), 0}.is_clear());
 }
 
-// Tokens of a window share half of their deviation. Errors over tokens would claim a certainty that
-// they do not have.
+// Tokens of a window share half of their deviation. Errors computed over tokens would be too small.
 TEST_CASE("standard errors: two of them hold the true mean in about 19 of 20 texts") {
   Rng rng(40);
   const auto normal = [&] {
@@ -65,7 +64,8 @@ TEST_CASE("standard errors: two of them hold the true mean in about 19 of 20 tex
     const MeanAndError found = mean_over_parts(sums, counts);
     held += std::abs(found.mean - 5) <= 2 * found.error;
   }
-  // Student's t with 15 degrees of freedom: 93.6 %, and the share of 2,000 texts varies by 0.55 %.
+  // Student's t with 15 degrees of freedom gives 93.6 %. The share over 2,000 texts varies by 0.55
+  // %.
   const double share = static_cast<double>(held) / kTexts;
   CHECK(share > 0.936 - 4 * 0.0055);
   CHECK(share < 0.936 + 4 * 0.0055);

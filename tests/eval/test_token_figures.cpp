@@ -26,8 +26,7 @@ std::vector<float> floats(const Json& json) {
   return {values.begin(), values.end()};
 }
 
-// Sums of 1,500 doubles near 1 lose some 1500 * 2^-53 = 2e-13 of their value, and SciPy loses as
-// much.
+// A sum of 1,500 doubles near 1 loses about 1500 * 2^-53 = 2e-13 of its value, and so does SciPy's.
 bool close(double actual, double expected) {
   return std::abs(actual - expected) <= 1e-12 + 1e-11 * std::abs(expected);
 }

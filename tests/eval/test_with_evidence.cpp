@@ -7,7 +7,7 @@
 namespace fp8kv {
 namespace {
 
-// Two layers that were counted, and a candidate with the scales of a policy.
+// A report with magnitudes of two layers, and a candidate with the scales of a policy.
 EvalReport report_with(const char* policy) {
   EvalReport report;
   for (const float amax : {3.0f, 7.0f}) {

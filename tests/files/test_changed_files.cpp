@@ -26,7 +26,7 @@ namespace fs = std::filesystem;
 
 const size_t kPage = static_cast<size_t>(sysconf(_SC_PAGESIZE));
 
-// A file of four pages, mapped.
+// A file of four pages, mapped into memory.
 struct Mapped {
   std::byte at(size_t page) const { return file.bytes()[page * kPage + 7]; }
   std::string error() const {
@@ -98,8 +98,8 @@ TEST_CASE("mapped file: a mapping that is gone leaves its guard to others") {
 }
 
 TEST_CASE("mapped file: SIGBUS for other memory still ends the program") {
-  if (test::kSanitized) return;  // which reports it itself
-  const Mapped mapped;           // the handler is there
+  if (test::kSanitized) return;  // AddressSanitizer reports it itself
+  const Mapped mapped;           // installs the handler
   const pid_t child = fork();
   REQUIRE(child >= 0);
   if (child == 0) {
@@ -120,7 +120,7 @@ TEST_CASE("mapped file: writing, replacing and removing it are told apart") {
     const Mapped mapped;
     struct stat later {};
     REQUIRE(stat(mapped.path.c_str(), &later) == 0);
-    later.st_mtim.tv_nsec ^= 1;  // the least that a write can change
+    later.st_mtim.tv_nsec ^= 1;  // the smallest change that a write can make
     set_times(mapped.path, later);
     CHECK(mapped.error() == "it was written to");
   }

@@ -15,7 +15,7 @@
 namespace fp8kv {
 namespace {
 
-// As the program does: a child that reads none of its input is no reason to end.
+// Ignores SIGPIPE like the program does, so that a child that reads no input does not end it.
 struct IgnoredPipeSignal {
   IgnoredPipeSignal() : before(std::signal(SIGPIPE, SIG_IGN)) {}
   ~IgnoredPipeSignal() { std::signal(SIGPIPE, before); }

@@ -22,7 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// While it lives no file can grow past `bytes`: a full disk, for whoever writes.
+// Limits the size of files while it exists, which for writers is like a full disk.
 class FileSizeLimit {
  public:
   explicit FileSizeLimit(rlim_t bytes) {
@@ -131,7 +131,7 @@ TEST_CASE("file: a range is read exactly, and never past the end") {
   CHECK(read_range(path, 10, 0) == "");
   CHECK(test::error_of([&] { read_range(path, 8, 3); }) ==
         quote(path.string()) + ": ends at byte 10, expected at least 3 more from byte 8");
-  // Refused before memory is asked for.
+  // The size is refused before memory is allocated.
   CHECK(test::error_of([&] { read_range(path, 1, UINT64_MAX); }) ==
         quote(path.string()) +
             ": ends at byte 10, expected at least 18446744073709551615 more from byte 1");
@@ -174,7 +174,7 @@ TEST_CASE("file: an atomic write needs a folder and does not replace one") {
   CHECK(names_in(temp.path()) == Names{"folder"});
 }
 
-// Root may replace a device by a file, and so take /dev/null from the whole machine.
+// Root could replace a device by a file, and so remove /dev/null for the whole machine.
 TEST_CASE("file: a pipe is written to, never replaced, and needs no leave to") {
   const test::TempDir temp;
   const fs::path pipe = temp / "pipe";
@@ -204,7 +204,7 @@ TEST_CASE("file: the name of a descriptor stands for it, whatever is behind") {
   for (const fs::path& path : {temp / "stdout", fs::path("/dev/fd/" + std::to_string(log)),
                                fs::path("/proc/self/fd/" + std::to_string(log))}) {
     write_file_atomically(path, "x", true);
-    CHECK(::fcntl(log, F_GETFD) != -1);  // still open
+    CHECK(::fcntl(log, F_GETFD) != -1);  // the descriptor is still open
   }
   ::close(log);
   CHECK(test::read_file(temp / "log") == "before xxx");
@@ -250,7 +250,7 @@ TEST_CASE("file: a new file never overwrites") {
 TEST_CASE("file: a staged folder appears whole when it is published") {
   const test::TempDir temp;
   {
-    StagedDirectory staged(temp / "out/", false);  // as completion in a shell writes it
+    StagedDirectory staged(temp / "out/", false);  // shells complete folders with a slash
     write_new_file(staged.path() / "a", "1");
     CHECK_FALSE(fs::exists(temp / "out"));
     staged.publish();
@@ -319,7 +319,7 @@ TEST_CASE("file: each way of linking gives the same contents") {
   CHECK(inode_of(temp / "hard") == inode_of(from));
   CHECK(link_or_copy(from, temp / "copy", LinkMode::copy) == LinkResult::copied);
   CHECK(inode_of(temp / "copy") != inode_of(from));
-  // Hard links always work inside a folder, so that automatic never has to copy here.
+  // Hard links always work within a folder, so `automatic` never copies here.
   CHECK(link_or_copy(from, temp / "auto", LinkMode::automatic) != LinkResult::copied);
   for (const char* name : {"hard", "copy", "auto"}) CHECK(test::read_file(temp / name) == text);
 }

@@ -46,7 +46,7 @@ TEST_CASE("temporary: has this process's number and goes unless it is kept") {
 TEST_CASE("temporary: a name that is taken is left to whoever has it") {
   const test::TempDir temp;
   const std::string taken =
-      cat("a.fp8kv-tmp-", getpid());  // of a process of the same number elsewhere
+      cat("a.fp8kv-tmp-", getpid());  // the same process id on another machine
   temp.write(taken, "theirs");
   fs::create_directory(temp / cat("b.fp8kv-tmp-", getpid()));
   const Temporary file = Temporary::file(temp / "a");
@@ -75,7 +75,7 @@ TEST_CASE("temporary: one that is being written is in use, whatever its number")
   const test::TempDir temp;
   const Temporary file = Temporary::file(temp / "out");
   const Temporary folder = Temporary::folder(temp / "out");
-  // A process of another container has a number that no process has here.
+  // A process in another container may have an id that no process here has.
   fs::rename(file.path(), temp / "out.fp8kv-tmp-999999999");
   const std::vector<Leftover> left = find_leftovers(temp / "out");
   REQUIRE(left.size() == 2);

@@ -1,4 +1,4 @@
-// The search for a cache, on costs and losses that are made up: its oracle tries every point.
+// The search for a cache on invented costs and losses. The oracle tries every point.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -16,12 +16,12 @@ namespace {
 constexpr uint64_t kLayerBytes = 64;  // in 16 bit
 
 struct MadeFormat {
-  uint64_t layer_bytes;           // of a layer in it
-  std::vector<double> true_loss;  // of each layer
-  double together = 1;            // what all lose, over the sum
+  uint64_t layer_bytes;           // bytes of a layer in this format
+  std::vector<double> true_loss;  // loss of each layer
+  double together = 1;            // the loss of all layers, relative to the sum
 };
 
-// Formats whose loss is known, and a measurement that tells it.
+// Formats with known losses, and a measurement that returns them.
 class MadeModel {
  public:
   explicit MadeModel(std::vector<MadeFormat> made) : made_(std::move(made)) {
@@ -71,7 +71,7 @@ class MadeModel {
     }
     return measured;
   }
-  // Until the search has no more to ask.
+  // Runs the search until it asks for no more points.
   FitSearch searched(const FitBudget& budget, bool mixes = true) const {
     FitSearch search(problem(budget, mixes));
     for (;;) {
@@ -82,7 +82,7 @@ class MadeModel {
       search.tell(measured);
     }
   }
-  // The fewest bytes of all points that leave layers in the order of their cost.
+  // The fewest bytes among all points that leave layers out in the order of their cost.
   uint64_t least_bytes(double max_kld) const {
     uint64_t least = std::numeric_limits<uint64_t>::max();
     for (size_t format = 0; format < made_.size(); ++format) {
@@ -106,7 +106,7 @@ class MadeModel {
     return least;
   }
 
-  double confirmed_over_chosen = 1;  // the held-out text loses so many times more
+  double confirmed_over_chosen = 1;  // the held-out text's loss, relative to the other's
   double relative_error = 0.05;
 
  private:

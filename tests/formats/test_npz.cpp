@@ -27,7 +27,7 @@ Npz of_bytes(const std::string& bytes) {
       [bytes](uint64_t offset, uint64_t length) { return bytes.substr(offset, length); }, "'z'");
 }
 
-// What either of opening and reading everything refuses.
+// The error of opening the archive or of reading all its arrays.
 std::string error_in(const std::string& bytes) {
   return test::error_of([&] {
     const Npz npz = of_bytes(bytes);
@@ -85,10 +85,10 @@ std::string little(uint64_t value, size_t bytes) {
   return out;
 }
 
-// A member of an archive, as the directory tells of it, whatever it really holds.
+// A member as the archive's directory describes it, whatever its real contents.
 struct TestMember {
   std::string name = "a.npy";
-  std::string stored;  // the bytes as they lie in the file
+  std::string stored;  // the stored bytes
   uint64_t unpacked = 0;
   uint16_t method = 8;
   uint16_t flags = 0;
@@ -111,7 +111,7 @@ std::string archive(const std::vector<TestMember>& members, uint64_t shift = 0) 
          little(file.size(), 4) + little(0, 2);
 }
 
-// Raw deflate of `count` zeros: a thousandth of their size.
+// `count` zeros as raw deflate, a thousandth of their size.
 std::string deflated_zeros(size_t count) {
   const std::string zeros(count, '\0');
   z_stream stream{};

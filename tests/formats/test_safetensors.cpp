@@ -216,8 +216,8 @@ TEST_CASE("safetensors: a header of exactly 100,000,000 bytes is read, one more 
             "expected at most 100,000,000"));
 }
 
-// Linear in the number of tensors: 50,000 took 0.13 s where this was written; a quadratic step
-// would take minutes, so the bound can be wide enough for sanitizers and busy machines.
+// The time is linear in the number of tensors: 0.13 s for 50,000 on the author's machine. A
+// quadratic step would take minutes, so the limit leaves room for sanitizers and busy machines.
 TEST_CASE("safetensors: a header with 50,000 tensors is read whole") {
   std::string header = "{";
   for (int i = 0; i < 50'000; ++i) {
