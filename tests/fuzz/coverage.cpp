@@ -4,11 +4,11 @@
 #include <cstdint>
 #include <cstring>
 
-// A byte for each pair of places one after the other, hashed.
+// A byte for each hashed pair of consecutive places.
 namespace {
 constexpr size_t kMapSize = size_t{1} << 16;
 alignas(8) uint8_t reached[kMapSize];
-uint8_t known[kMapSize];  // the classes of counts that were seen, a bit each
+uint8_t known[kMapSize];  // classes of counts seen so far, one bit each
 __attribute__((tls_model("initial-exec"))) thread_local uintptr_t last_place;
 }  // namespace
 
@@ -29,7 +29,7 @@ void forget_reached() {
   last_place = 0;
 }
 
-// Counts in classes, as AFL has them: 1, 2, 3, 4-7, 8-15, ...
+// Counts fall into AFL's classes: 1, 2, 3, 4-7, 8-15, ...
 size_t take_new() {
   size_t found = 0;
   for (size_t eight = 0; eight < kMapSize; eight += 8) {

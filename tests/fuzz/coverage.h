@@ -1,15 +1,16 @@
-// What an input reaches, counted at every branch of the code that is fuzzed. This runs more often
-// than all else, so its file has neither sanitizers nor coverage of its own.
+// Counts the branches of the fuzzed code that an input reaches. The counter runs more often than
+// any other code, so its file is built without sanitizers and coverage.
 #pragma once
 
 #include <cstddef>
 
 namespace fp8kv::fuzz {
 
-// Before each input.
+// Clears the counts. Call it before each input.
 void forget_reached();
 
-// How much was reached that no input before reached, or not that often.
+// The number of places that the last input reached for the first time, or more often than any input
+// before.
 size_t take_new();
 
 }  // namespace fp8kv::fuzz

@@ -1,4 +1,4 @@
-// Readers of untrusted files as fuzzing sees them: a table, one row each.
+// The fuzzed readers of untrusted files, one row each.
 #pragma once
 
 #include <filesystem>
@@ -11,11 +11,11 @@ namespace fp8kv::fuzz {
 
 struct Target {
   std::string name;
-  // Reads `input` as the program would a file. May throw an Error and nothing else; what it accepts
-  // it checks, with `require`.
+  // Reads `input` like the program reads a file. May throw an Error and nothing else. Checks
+  // accepted input with `require`.
   void (*run)(const std::string& input) = nullptr;
-  // Makes an input whole again that was cut or grown, where a length or checksum would hide all
-  // behind it. nullptr where nothing would.
+  // Repairs a cut or grown input if a wrong length or checksum would hide everything after it.
+  // nullptr if no repair is needed.
   void (*repair)(std::string& input) = nullptr;
   // Inputs to begin with, from the tests' goldens in the project at `root`.
   std::vector<std::string> (*seeds)(const std::filesystem::path& root) = nullptr;
@@ -33,10 +33,11 @@ extern const Target kParquetFooter;
 extern const Target kQuantConfig;
 extern const Target kTokenizer;
 
-// Ends the process, with the input saved, when it does not hold.
+// Saves the input and ends the process unless `holds`.
 void require(bool holds, std::string_view what);
 
-// A folder of this process, in memory where the system has such, for readers that want files.
+// A folder of this process for readers that need files. It is in memory if the system has a file
+// system there.
 const std::filesystem::path& work_folder();
 void write(const std::filesystem::path& path, std::string_view bytes);
 std::string read(const std::filesystem::path& path);

@@ -1,4 +1,4 @@
-// A model folder: config, index, the scales in its shards, and weights that are quantised.
+// A model folder: config, index, scales in its shards, and quantised weights.
 #include "backend/cpu/cpu_backend.h"
 #include "base/error.h"
 #include "checkpoint/checkpoint.h"
@@ -15,7 +15,7 @@ template <typename Work>
 void allow_errors(const Work& work) {
   try {
     work();
-  } catch (const Error&) {  // one part may be wrong where another is right
+  } catch (const Error&) {  // one part may be wrong while another is right
   }
 }
 

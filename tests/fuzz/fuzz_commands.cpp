@@ -1,6 +1,6 @@
-// The commands that take any model folder, from its configs and the headers of its shards to what
-// they print and write. An input is a model folder whose shards are their headers alone; the data
-// behind them is made here, so that no offset has to be kept.
+// Commands that take any model folder, from its config and shard headers to their output.
+// An input is a model folder whose shards are only headers. The fuzzer adds the data, so that
+// offsets stay valid after a change.
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -25,7 +25,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Bytes of tensors that no header makes larger; most of them are a hole in the file.
+// Data bytes per shard are limited, whatever the header says. Most of them are a hole in the file.
 constexpr uint64_t kMostData = uint64_t{1} << 24;
 constexpr uint64_t kFilled = uint64_t{1} << 12;
 
@@ -33,7 +33,7 @@ bool is_shard(const FolderFile& file) {
   return file.name.ends_with(".safetensors") && file.bytes.starts_with('{');
 }
 
-// Where the last tensor ends.
+// The end of the last tensor.
 uint64_t data_bytes(const std::string& header) {
   uint64_t end = 0;
   try {
@@ -43,7 +43,7 @@ uint64_t data_bytes(const std::string& header) {
       if (!offsets || offsets->size() != 2 || !(*offsets)[1].is_number()) continue;
       end = std::max(end, static_cast<uint64_t>(std::max<int64_t>((*offsets)[1].as_int(), 0)));
     }
-  } catch (const Error&) {  // no header at all
+  } catch (const Error&) {  // not a header at all
   }
   return std::min(end, kMostData);
 }
@@ -54,7 +54,7 @@ std::string little_endian(uint64_t number) {
   return bytes;
 }
 
-// 1 in BF16 and nearly 1 in F32, so that tensors of scales have some that can be used.
+// 1 in BF16 and nearly 1 in F32, so that some scales are usable.
 std::string ones(uint64_t count) {
   std::string bytes(count, '\x3F');
   for (size_t i = 0; i < count; i += 2) bytes[i] = '\x80';
@@ -62,9 +62,9 @@ std::string ones(uint64_t count) {
 }
 
 void lay_out_model(std::vector<FolderFile> files, const fs::path& folder) {
-  std::map<std::string, uint64_t> grown;  // to sizes with a hole at the end
+  std::map<std::string, uint64_t> grown;  // new sizes, with a hole at the end
   for (FolderFile& file : files) {
-    grown.erase(file.name);  // the last file of a name is the one that is left
+    grown.erase(file.name);  // the last file of a name wins
     if (!is_shard(file)) continue;
     const uint64_t data = data_bytes(file.bytes);
     file.bytes = little_endian(file.bytes.size()) + file.bytes + ones(std::min(data, kFilled));
@@ -74,7 +74,7 @@ void lay_out_model(std::vector<FolderFile> files, const fs::path& folder) {
   for (const auto& [name, size] : grown) fs::resize_file(folder / name, size);
 }
 
-// What is printed, instead of standard output; in a file that all runs share.
+// Captures standard output in a file that all runs share.
 class Captured {
  public:
   Captured() : kept_(dup(STDOUT_FILENO)) {
@@ -106,18 +106,18 @@ class Captured {
 };
 
 bool prints_first(const ExtractOptions& options) {
-  return options.list;  // what there is, also where it cannot be used
+  return options.list;  // lists scales even if they cannot be used
 }
 bool prints_first(const VerifyOptions&) {
-  return true;  // each runtime's verdict, also where some fail
+  return true;  // prints verdicts even if some fail
 }
 template <typename Options>
 bool prints_first(const Options&) {
   return false;
 }
 
-// Runs a command whose outputs go to `outputs`. A failure says why, prints nothing and leaves
-// nothing; JSON is JSON. True when it did not fail.
+// Runs a command with outputs in `outputs`. A failure must give a reason, and print and leave
+// nothing. JSON must be valid. Returns whether the command succeeded.
 template <typename Options>
 bool runs(Options options, const fs::path& outputs) {
   options.verbosity = Verbosity::quiet;
@@ -197,7 +197,7 @@ void inject_given(const fs::path& model, uint64_t choice, const fs::path& output
   inject(model, given, choice, outputs);
 }
 
-// The scales of the folder go into a file, and back into the folder.
+// Extracts the folder's scales to a file, and injects them again.
 void extract(const fs::path& model, uint64_t choice, const fs::path& outputs) {
   ExtractOptions options;
   options.source = model;
@@ -216,7 +216,8 @@ void extract(const fs::path& model, uint64_t choice, const fs::path& outputs) {
 constexpr void (*kEach[])(const fs::path& model, uint64_t choice, const fs::path& outputs) = {
     inspect, verify, plan, extract, inject_given};
 
-// One command for an input, as all read the same files: the other commands get its neighbours.
+// Runs one command per input, because all commands read the same files. Similar inputs reach the
+// other commands.
 void run(const std::string& input) {
   const fs::path model = work_folder() / "commands/model";
   const fs::path outputs = work_folder() / "commands/outputs";
@@ -242,7 +243,7 @@ std::string header_of(const std::string& bytes) {
   return bytes.substr(8, length);
 }
 
-// Configs of the shapes that describe_layers knows, without weights of their own.
+// Configs of all shapes that describe_layers knows, without weights.
 std::vector<std::string> configs() {
   const std::string heads =
       R"("torch_dtype": "bfloat16", "hidden_size": 4, "head_dim": 2, "num_attention_heads": 2, )"

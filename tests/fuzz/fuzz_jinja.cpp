@@ -1,4 +1,4 @@
-// A chat template, and what it makes of a conversation.
+// A chat template, rendered with a conversation.
 #include "fuzz.h"
 #include "jinja/jinja.h"
 #include "jinja/values/json_text.h"
@@ -7,7 +7,7 @@
 namespace fp8kv::fuzz {
 namespace {
 
-// Of the conversation alone: no template that is seen here writes it without an escape.
+// Marks text of the conversation. A template cannot write this character without an escape.
 constexpr std::string_view kGiven = "\xEE\x80\x80";
 
 constexpr std::string_view kConversation =
@@ -36,7 +36,7 @@ void run(const std::string& input) {
   });
 }
 
-// The templates of the tests.
+// The templates of the Jinja tests.
 std::vector<std::string> seeds(const std::filesystem::path& root) {
   const Json cases = Json::read(root / "tests/golden/jinja-cases.json").at("cases");
   std::vector<std::string> templates;

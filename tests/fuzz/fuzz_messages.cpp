@@ -1,5 +1,6 @@
-// Names that an index or a header has, on their way into messages and into commands to copy. An
-// input is names, one a line with its file behind a tab; NUL stands for a newline within them.
+// Names from an index or a header, as they appear in messages and in commands to copy.
+// Each line of an input is a tensor name, a tab and a file name. NUL stands for a newline in a
+// name.
 #include <algorithm>
 
 #include "base/error_text.h"
@@ -26,7 +27,7 @@ struct Named {
   std::string file;
 };
 
-// At most 300 bytes as a name that JSON can hold.
+// Makes a name that JSON can hold from at most 300 bytes.
 std::string text_of(std::string_view bytes) {
   std::string text(bytes.substr(0, 300));
   std::replace(text.begin(), text.end(), '\0', '\n');
@@ -48,7 +49,7 @@ std::vector<Named> names_in(const std::string& input) {
   return names;
 }
 
-// One of $'...', from behind the quote; `at` goes behind the closing one.
+// Reads a $'...' word after its opening quote. Moves `at` behind the closing quote.
 void read_escaped(std::string_view line, size_t& at, std::string& word) {
   while (at < line.size() && line[at] != '\'') {
     if (line[at] != '\\') {
@@ -68,7 +69,7 @@ void read_escaped(std::string_view line, size_t& at, std::string& word) {
   ++at;
 }
 
-// The words that a shell reads in a line of plain and quoted words.
+// Splits a line of plain and quoted words like a shell does.
 Words words_of(std::string_view line) {
   Words words;
   for (size_t at = 0; at < line.size();) {
@@ -120,7 +121,7 @@ std::string index_of(const std::vector<Named>& names) {
   return json.end_object().end_object().text();
 }
 
-// Each tensor is one number.
+// A shard's header. Each tensor has one number.
 std::string shard_of(const std::vector<Named>& names) {
   JsonWriter json(JsonWriter::Layout::one_line);
   json.begin_object();
@@ -141,7 +142,7 @@ const char* const kConfig =
         "num_hidden_layers": 2, "intermediate_size": 8, "vocab_size": 4, "rms_norm_eps": 1e-5,
         "max_position_embeddings": 64})";
 
-// The line that fetches what an entry of the hub's cache lacks.
+// Checks the command that fetches the missing files of a cache entry.
 void check_fetch_line(const std::vector<Named>& names, const fs::path& entry) {
   fs::create_directories(entry / "refs");
   fs::create_directories(entry / "snapshots/c0ffee");
@@ -155,7 +156,7 @@ void check_fetch_line(const std::vector<Named>& names, const fs::path& entry) {
     constexpr std::string_view kBefore = "fetch what is missing: hf download ";
     if (!error.help().starts_with(kBefore)) return;
     std::string_view rest = std::string_view(error.help()).substr(kBefore.size());
-    if (rest.find(" --include \"") != rest.npos) return;  // patterns of our own
+    if (rest.find(" --include \"") != rest.npos) return;  // our own patterns
     const Words words = words_of(rest);
     require(words.size() >= 2 && words[0] == "org/tiny", "the repository comes first");
     for (size_t i = 1; i < words.size(); ++i) {

@@ -30,7 +30,8 @@ uint32_t number_at(const std::string& bytes, size_t at, int size) {
   return value;
 }
 
-// The checksums of stored members in the local headers and, found by their name, in the directory.
+// Corrects the checksums of stored members in the local headers, and in the directory entries of
+// the same name.
 void repair(std::string& input) {
   constexpr size_t kLocalBytes = 30;
   for (size_t at = input.find("PK\3\4"); at != input.npos && at + kLocalBytes <= input.size();

@@ -1,4 +1,4 @@
-// Data sets in Parquet's columns.
+// Data sets in Parquet files.
 #include "formats/parquet/parquet.h"
 #include "fuzz.h"
 #include "json/json.h"
@@ -18,7 +18,7 @@ void run(const std::string& input) {
   require(rows.number() <= file.rows(), "there are no more rows than are counted");
 }
 
-// The marks at both ends, which all else hangs on.
+// Restores the marks at both ends, without which nothing is read.
 void repair(std::string& input) {
   constexpr std::string_view kMark = "PAR1";
   if (input.size() < 3 * kMark.size()) return;

@@ -1,5 +1,6 @@
-// The metadata of Parquet files. An input is a footer alone, behind the number of the golden file
-// whose pages it is put behind; its length is written here, so that any change stays a footer.
+// The metadata of Parquet files. An input is the number of a golden file and a footer, which
+// follows the pages of that file. The fuzzer writes the footer's length, so any change is still a
+// footer.
 #include "formats/parquet/parquet.h"
 #include "fuzz.h"
 #include "json/json.h"

@@ -1,6 +1,5 @@
-// A quantization_config against the tensors that it is about: the block of a golden model is
-// changed as text, and its tensors by edits, so that both stay well formed and only their meaning
-// differs.
+// A quantization_config and the tensors that it describes. The block of a golden model is changed
+// as text, and its tensors by edits. So both stay well formed, and only their meaning changes.
 #include <cmath>
 #include <cstring>
 #include <map>
@@ -39,7 +38,7 @@ std::filesystem::path goldens(const std::filesystem::path& root) {
   return root / "tests/golden/quantised";
 }
 
-// Those of one file of weights, in the order of their names.
+// The goldens with a single weights file, in order of their names.
 const std::vector<Golden>& all_goldens() {
   static const std::vector<Golden> found = [] {
     std::vector<Golden> made;
@@ -63,12 +62,12 @@ const std::vector<Golden>& all_goldens() {
   return found;
 }
 
-// One change of a tensor: three bytes of an input.
+// A change of one tensor, made of three bytes of the input.
 struct Edit {
   uint8_t tensor = 0, what = 0, how = 0;
 };
 
-// An input: the number of a golden model, edits of three bytes, and behind a blank line the block.
+// An input: the number of a golden model, edits of three bytes, a blank line, and the block.
 struct Case {
   const Golden* golden = nullptr;
   std::vector<Edit> edits;
@@ -106,7 +105,7 @@ void put_number(Tensor& tensor, float value) {
   }
 }
 
-// Another type of as many bytes.
+// Sets another dtype of the same size.
 void put_dtype(Tensor& tensor, uint8_t how) {
   constexpr DType kBytes[] = {DType::f8_e4m3, DType::f8_e5m2, DType::i8, DType::u8, DType::f8_e8m0};
   constexpr DType kHalves[] = {DType::f16, DType::bf16};
@@ -126,7 +125,7 @@ void put_dtype(Tensor& tensor, uint8_t how) {
   }
 }
 
-// Another shape of as many elements.
+// Sets another shape with the same number of elements.
 void put_shape(Tensor& tensor, uint8_t how) {
   const Shape old = tensor.entry.shape;
   if (how % 3 == 0) {
@@ -138,7 +137,7 @@ void put_shape(Tensor& tensor, uint8_t how) {
   }
 }
 
-// The kinds of names that forms are told by.
+// Sets another name, of a kind that a form of weights is recognised by.
 void put_name(Tensor& tensor, uint8_t how) {
   constexpr const char* kNames[] = {".weight",
                                     ".weight_scale",
@@ -199,7 +198,7 @@ std::string weights_of(const Case& given, bool& recoded) {
   return safetensors_bytes(std::move(written), {});
 }
 
-// Every weight that was quantised is a finite number: its scale times its largest code is one.
+// Requires that each quantised weight is finite: its scale times the largest code must be.
 void check_finite(const Checkpoint& checkpoint, const ModelConfig& config) {
   const ModelWeights weights(checkpoint, DType::f32);
   for (int64_t layer = 0; layer < config.n_layers(); ++layer) {
@@ -229,7 +228,7 @@ void compute(bool recoded, const std::filesystem::path& folder) {
 
 void run(const std::string& input) {
   const Case given = case_of(input);
-  // Throws for a block that is no JSON, which the reader of JSON is fuzzed with.
+  // Throws if the block is not JSON. The JSON reader has its own fuzzing.
   Json::parse(given.block, "block", JsonNumbers::python);
   bool recoded = false;
   std::vector<FolderFile> files = given.golden->others;

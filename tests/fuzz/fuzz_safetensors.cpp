@@ -25,7 +25,7 @@ void run(const std::string& input) {
     at = entry.end;
   }
   require(at == input.size(), "tensors end where the file does");
-  // What is accepted can be written and is read as the same.
+  // An accepted header can be written, and reads back as the same.
   const std::string head = safetensors_head(header.tensors, header.metadata);
   const uint64_t old_begin = header.tensors.empty() ? 0 : header.tensors[0].begin;
   const uint64_t data = header.tensors.empty() ? 0 : input.size() - old_begin;
@@ -34,8 +34,8 @@ void run(const std::string& input) {
           "a header that is written reads back");
 }
 
-// The length of the header, which the first bytes say, up to the last brace; and as much data as
-// its largest offset asks for.
+// Corrects the header's length, so that it ends at the last brace. Adds as much data as the largest
+// offset needs.
 void repair(std::string& input) {
   if (input.size() < 8) return;
   const size_t brace = input.rfind('}');

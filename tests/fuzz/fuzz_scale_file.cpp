@@ -9,7 +9,7 @@
 namespace fp8kv::fuzz {
 namespace {
 
-// Of a model of two layers.
+// The identity of a model with two layers.
 ModelIdentity known_identity() {
   return {{{"head_dim", "2"}, {"rope_theta", "10000"}, {"torch_dtype", "bfloat16"}},
           {{"0011223344556677", "803F 0040"}, {"8899aabbccddeeff", "803f 0080"}},
@@ -44,7 +44,7 @@ void compare(const ModelIdentity& identity) {
 void run(const std::string& input) {
   const KvScales scales = parse_scale_file(Json::parse(input, "file"), "file");
   if (scales.provenance.model_identity) compare(*scales.provenance.model_identity);
-  // Thousands of layers that one number asks for are like the two of another input.
+  // One number may ask for thousands of layers, which test no more than two layers do.
   if (scales.layers.size() > input.size()) return;
   const std::string text = scale_file_text(scales);
   const KvScales again = parse_scale_file(Json::parse(text, "again"), "again");
@@ -54,7 +54,8 @@ void run(const std::string& input) {
   require(named.cached_layers() == scales.cached_layers(), "every layer with a cache is named");
 }
 
-// The fingerprint, which is a digest of the identity beside it: no changed identity would have it.
+// Recomputes the fingerprint, which is a digest of the identity. A changed identity would not match
+// it.
 void repair(std::string& input) {
   const size_t at = input.find(kIdentityFingerprint);
   if (at == input.npos) return;
@@ -69,7 +70,7 @@ void repair(std::string& input) {
     const Json layers = identity.at("layers");
     for (size_t i = 0; i < layers.size(); ++i) made.layers.push_back({layers[i].as_string(), ""});
     input.replace(at, input.find('"', at) - at, fingerprint_of(made));
-  } catch (const Error&) {  // no identity that would be read
+  } catch (const Error&) {  // there is no readable identity
   }
 }
 

@@ -1,5 +1,5 @@
-// tokenizer.json or SentencePiece's tokenizer.model, and what a tokenizer that was accepted does
-// with text.
+// tokenizer.json, or SentencePiece's tokenizer.model. An accepted tokenizer must encode and decode
+// text.
 #include "fuzz.h"
 #include "text/tokenizer.h"
 
@@ -26,7 +26,7 @@ void run(const std::string& input) {
   }
 }
 
-// A field of a protobuf message, of less than 128 bytes.
+// A field of a protobuf message with fewer than 128 bytes.
 std::string field(int number, const std::string& bytes) {
   return std::string{static_cast<char>(number << 3 | 2), static_cast<char>(bytes.size())} + bytes;
 }
@@ -35,7 +35,7 @@ std::string piece(const std::string& text, char type, const std::string& score) 
   return field(1, field(1, text) + "\x15" + score + "\x18" + type);
 }
 
-// A tokenizer.model of the type (1 Unigram, 2 BPE).
+// A tokenizer.model of one type (1 Unigram, 2 BPE).
 std::string pieces(char type) {
   const std::string low("\0\0\x80\xBF", 4);
   const std::string lower("\0\0\0\xC0", 4);
@@ -45,7 +45,7 @@ std::string pieces(char type) {
          piece("\xE4\xBD\xA0", 1, low) + field(3, std::string("\x18\x01\x20\x01"));
 }
 
-// Small ones of both styles, with every kind of part.
+// Small tokenizers of both styles, with every kind of part.
 std::vector<std::string> seeds(const std::filesystem::path&) {
   return {
       R"({"version":"1.0","truncation":null,"padding":null,"added_tokens":[{"id":0,"content":"</s>",)"

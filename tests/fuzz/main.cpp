@@ -1,12 +1,12 @@
-// Fuzzing guided by coverage: inputs are changed at random, and those that reach code which none
-// before them reached are kept and changed further. The sanitizers, `require` and any exception but
-// Error end it with the input saved.
+// Fuzzing guided by coverage. Inputs are changed at random. An input that reaches new code is kept
+// and changed further. A sanitizer, `require`, or an exception other than Error ends the run and
+// saves the input.
 //   fp8kv_fuzz TARGET SECONDS [--seed N] [--inputs N] [--more FOLDER]...
 //       fuzz; FOLDER has further inputs; ends before SECONDS when N inputs have run
 //   fp8kv_fuzz TARGET --replay FILE
 //       run one input
-// What is fuzzed is built with -fsanitize-coverage=trace-pc, so no other compiler is needed.
-// Without AddressSanitizer it is several times faster and sees less: see scripts/fuzz.
+// The fuzzed code is built with -fsanitize-coverage=trace-pc, so no other compiler is needed.
+// Without AddressSanitizer the fuzzer is several times faster, but finds less: see scripts/fuzz.
 #include <algorithm>
 #include <chrono>
 #include <csignal>
@@ -27,7 +27,7 @@
 #include "fuzz.h"
 #include "mutate.h"
 
-// Memory that grows past what a small file may cost is a finding; so is what is never freed.
+// Too much memory for a small file is a finding, and so is memory that is never freed.
 extern "C" const char* __asan_default_options() {
   return "max_allocation_size_mb=256:hard_rss_limit_mb=2048:allocator_may_return_null=0:"
          "handle_abort=1:detect_stack_use_after_return=1";
@@ -39,14 +39,14 @@ namespace {
 constexpr const Target* kTargets[] = {&kSafetensors, &kCheckpoint,    &kCommands,   &kScaleFile,
                                       &kNpz,         &kJinja,         &kTokenizer,  &kParquet,
                                       &kMessages,    &kParquetFooter, &kQuantConfig};
-constexpr size_t kLongest = 192 * 1024;        // of the tests' goldens
-constexpr unsigned kSecondsAnInput = 10;       // of the processor
-constexpr unsigned kLongestWaitSeconds = 600;  // also where the machine gives us no time
+constexpr size_t kLongest = 192 * 1024;        // the tests' goldens are shorter
+constexpr unsigned kSecondsAnInput = 10;       // processor time
+constexpr unsigned kLongestWaitSeconds = 600;  // for machines that give us no processor
 #ifndef __SANITIZE_ADDRESS__
-constexpr rlim_t kMostMemory = rlim_t{2} << 30;  // of addresses; AddressSanitizer has its own limit
+constexpr rlim_t kMostMemory = rlim_t{2} << 30;  // addresses; AddressSanitizer has its own limit
 #endif
 
-// Of the input that runs; read when the process dies.
+// The current input, saved when the process dies.
 const std::string* running = nullptr;
 std::string running_target;
 
@@ -64,7 +64,7 @@ void save_input() {
                running_target.c_str(), name);
 }
 
-// A sanitizer calls save_input when it ends the process; where none does, a signal has to.
+// Sanitizers call save_input before they end the process. Without one, a signal handler does.
 void save_on_signals() {
   __sanitizer_set_death_callback(save_input);
 #ifndef __SANITIZE_ADDRESS__
@@ -80,7 +80,7 @@ void save_on_signals() {
 #endif
 }
 
-// An input that computes too long, or waits for what never comes, ends the process.
+// Ends the process if an input computes too long, or waits forever.
 void watch_time() {
   std::signal(SIGPROF, [](int) {
     std::fprintf(stderr, "an input takes more than %u seconds\n", kSecondsAnInput);
@@ -136,8 +136,8 @@ class Fuzzer {
     return std::chrono::duration<double>(Clock::now() - begin).count();
   }
 
-  // The shortest of some, since what is short is soon tried and soon read; half of the time of the
-  // newest, which nobody has changed much yet.
+  // Chooses the shortest of several inputs, because short ones are tried and read quickly. Half of
+  // the time it chooses among the newest, which have been changed least.
   const std::string& chosen() {
     const bool newest = rng_.next() % 2;
     const size_t among = newest ? std::min<size_t>(corpus_.size(), 32) : corpus_.size();

@@ -113,7 +113,7 @@ size_t place(const std::string& input, Rng& rng) {
   return input.empty() ? 0 : rng.next() % (input.size() + 1);
 }
 
-// Mostly short.
+// A random length, usually a short one.
 size_t length(size_t most, Rng& rng) {
   if (most == 0) return 0;
   const size_t limit = rng.next() % 4 ? std::min<size_t>(most, 16) : most;
@@ -129,7 +129,7 @@ void change_byte(std::string& input, Rng& rng) {
   if (kind == 2) byte = static_cast<char>(byte + static_cast<int>(rng.next() % 9) - 4);
 }
 
-// Little-endian, at the edges of what 1, 2, 4 or 8 bytes hold, or near the size of the input.
+// Writes a little-endian number at the limits of 1, 2, 4 or 8 bytes, or near the input's size.
 void write_number(std::string& input, Rng& rng) {
   const size_t bytes = size_t{1} << rng.next() % 4;
   if (input.size() < bytes) return;

@@ -1,4 +1,4 @@
-// Random changes of an input: bytes, pieces, numbers and words that file formats know.
+// Random changes of an input: bytes, pieces, numbers, and words of file formats.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace fp8kv::fuzz {
 
-// One to eight changes of `input`; some take a piece of `other`.
+// Makes one to eight changes of `input`. Some copy a piece of `other`.
 std::string mutated(std::string input, const std::string& other, Rng& rng);
 
 }  // namespace fp8kv::fuzz

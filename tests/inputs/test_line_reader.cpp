@@ -12,7 +12,7 @@
 namespace fp8kv {
 namespace {
 
-// A pipe that holds `bytes`; nobody writes more unless it is `open`.
+// A pipe that holds `bytes`. Its writing end is closed unless `open`.
 struct Pipe {
   explicit Pipe(const std::string& bytes, bool open = false) {
     REQUIRE(pipe(ends.data()) == 0);

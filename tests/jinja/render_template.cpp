@@ -1,6 +1,6 @@
-// Renders a template for a script: fp8kv_render_template TEMPLATE VARIABLES.json, the text on
-// standard output; or with --lines JSONL, one {"template", "variables"} a line, and for each a line
-// of JSON with "text" or "error".
+// Renders templates for a script. `fp8kv_render_template TEMPLATE VARIABLES.json` prints the text.
+// With `--lines JSONL` each line is {"template", "variables"}. For each it prints a line of JSON
+// with "text" or "error".
 #include <cstdio>
 #include <iostream>
 #include <string>

@@ -13,7 +13,7 @@ using jinja::Origin;
 using jinja::Template;
 using jinja::Value;
 
-// What `source` renders; `given` is a JSON object of variables.
+// Renders `source`. `given` is a JSON object of variables.
 jinja::MarkedText render(const std::string& source, const std::string& given,
                          const jinja::Limits& limits = {}) {
   const Json members = Json::parse(given, "given");
@@ -24,7 +24,7 @@ jinja::MarkedText render(const std::string& source, const std::string& given,
   return Template(source, "t.jinja").render(variables, limits, [] { return int64_t{0}; });
 }
 
-// With what was given to the template between « and ».
+// The rendered text, with « and » around text that came from the variables.
 std::string marked(const std::string& source, const std::string& given) {
   const jinja::MarkedText text = render(source, given);
   std::string out;
@@ -39,7 +39,7 @@ std::string refusal(const std::string& source, const std::string& given = "{}",
   return test::error_of([&] { render(source, given, limits); });
 }
 
-// As large as the whole input of a template can be made to grow.
+// A conversation as large as the input of a template can become.
 std::string conversation_of(size_t messages) {
   std::string given = R"({"messages":[)";
   for (size_t i = 0; i < messages; ++i) {
@@ -98,7 +98,7 @@ TEST_CASE("jinja: errors name the template, the line and what was found") {
   CHECK(refusal("{{ \"\xFF\" }}") == "t.jinja: not valid UTF-8 at byte 4");
 }
 
-// As Python has them.
+// Python's results.
 TEST_CASE("jinja: remainders have the sign of the divisor, to the ends of 64 bits") {
   CHECK(render("{{ 7 % 3 }} {{ -7 % 3 }} {{ 7 % -3 }} {{ -7 % -3 }} {{ 6 % -3 }}", "{}").bytes() ==
         "1 2 -2 -1 0");
@@ -131,7 +131,7 @@ TEST_CASE("jinja: what a template may take is limited") {
   std::string ifs;
   for (int i = 0; i < 5000; ++i) ifs += "{% if x %}";
   CHECK(refusal(ifs) == "t.jinja: line 1: more than 100 statements in each other");
-  // 2^60 lists, if each were looked at as often as it is reached.
+  // Comparing each list every time that it is reached would compare 2^60 lists.
   CHECK(refusal(
             "{% set n = namespace(a=[], b=[]) %}{% for i in range(60) %}{% set n.a = [n.a, n.a] %}"
             "{% set n.b = [n.b, n.b] %}{% endfor %}{{ n.a == n.b }}",
@@ -140,12 +140,12 @@ TEST_CASE("jinja: what a template may take is limited") {
 }
 
 TEST_CASE("jinja: every loop over a text, a list or members costs steps") {
-  // `source` is run over and over: its work has to be seen, whatever it gives back.
+  // Runs `source` in a loop, and checks that its work counts as steps, whatever it returns.
   const auto is_counted = [](const std::string& before, const std::string& source) {
     const std::string repeated =
         before + "{% for i in range(300) %}{% set x = " + source + " %}{% endfor %}";
     CAPTURE(source);
-    // The texts are made once: it is the loop that does not fit.
+    // Making the texts alone is within the limit; the loop is not.
     CHECK_NOTHROW(render(before, "{}", {.steps = 150'000}));
     CHECK(refusal(repeated, "{}", {.steps = 150'000}).find("more than 150,000 steps") !=
           std::string::npos);
@@ -182,7 +182,7 @@ TEST_CASE("jinja: every loop over a text, a list or members costs steps") {
 }
 
 TEST_CASE("jinja: a tuple of tuples as a key is looked at within the limit") {
-  // 2^60 tuples, if each were looked at as often as it is reached.
+  // Hashing each tuple every time that it is reached would hash 2^60 tuples.
   CHECK(refusal("{% set n = namespace(a=(1,)) %}{% for i in range(60) %}{% set n.a = (n.a, n.a) %}"
                 "{% endfor %}{{ {n.a: 1} }}",
                 "{}", {.steps = 100'000})

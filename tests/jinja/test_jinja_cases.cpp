@@ -19,7 +19,7 @@ jinja::Template::Variables variables_from(const Json& members) {
 
 }  // namespace
 
-// Made by tests/golden/make_jinja_vectors.py.
+// tests/golden/make_jinja_vectors.py made the cases.
 TEST_CASE("jinja: small templates render what Jinja2 renders, or are an error where it errs") {
   const Json recorded = Json::read(test::source_dir() / "tests/golden/jinja-cases.json");
   const auto variables = variables_from(recorded.at("variables"));

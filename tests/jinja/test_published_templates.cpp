@@ -14,7 +14,7 @@
 namespace fp8kv {
 namespace {
 
-// 2026-07-04 12:00:00 of the local time.
+// 2026-07-04 12:00:00, local time.
 int64_t noon() {
   std::tm when{};
   when.tm_year = 126;
@@ -37,7 +37,7 @@ jinja::Template::Variables variables_of(const Json& messages, bool add_generatio
           {"pad_token", Value::text("<pad>")}};
 }
 
-// "" when the rendering is the one that was recorded.
+// "" if the rendering equals the recorded one.
 std::string difference(const jinja::Template& made, const Json& conversations, const Json& wanted) {
   const std::string name = wanted.at("conversation").as_string();
   const bool prompt = wanted.at("add_generation_prompt").as_bool();

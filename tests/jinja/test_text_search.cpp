@@ -37,7 +37,7 @@ TEST_CASE("text search: finds what std::string finds, from both sides, for short
 
 TEST_CASE("text search: a part that almost fits everywhere is looked for in linear time") {
   jinja::Runtime runtime("t", {}, [] { return int64_t{0}; });
-  // By comparing at each place this is 10^14 bytes.
+  // A search that compares at each place would read 10^14 bytes.
   const std::string text(size_t{1} << 24, 'a'), half(size_t{1} << 23, 'a');
   const std::string behind = half + "b", before = "b" + half;
   CHECK(jinja::TextSearch(runtime, text, behind).find(0) == std::string::npos);

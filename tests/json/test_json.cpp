@@ -31,7 +31,7 @@ TEST_CASE("json: accepts and rejects what JSONTestSuite says") {
     const std::string text = test::read_file(entry.path());
     if (name == "y_object_duplicated_key.json" ||
         name == "y_object_duplicated_key_and_value.json") {
-      // Two values for one key: RFC 8259 lets a reader choose, and this one refuses.
+      // RFC 8259 leaves repeated keys to the reader. This reader refuses them.
       CHECK(refusal(text) == "doc: the key 'a' is there twice");
     } else if (name.starts_with("y_")) {
       CHECK_NOTHROW(Json::parse(text, "doc"));
@@ -39,7 +39,7 @@ TEST_CASE("json: accepts and rejects what JSONTestSuite says") {
     } else if (name.starts_with("n_")) {
       CHECK(refusal(text).starts_with("doc: "));
       ++rejected;
-    } else {  // i_: either way, but no crash
+    } else {  // i_: may be accepted or refused, but must not crash
       try {
         Json::parse(text, "doc");
       } catch (const Error&) {
@@ -83,7 +83,7 @@ TEST_CASE("json: NaN and Infinity are read where Python may have written them") 
   CHECK(std::isnan(read("NaN").as_double()));
   CHECK(refusal("[NaN]") ==
         "doc: not valid JSON at line 1, column 2: NaN and Infinity are no numbers of JSON");
-  // What stands behind one is where it was.
+  // The position of an error after such a number is right.
   CHECK(test::error_of([&] {
           read("[Infinity,\n NaN, x]");
         }).starts_with("doc: not valid JSON at line 2, column 7: "));
@@ -322,7 +322,7 @@ TEST_CASE("json_with_member: whatever the document, reads back with only that me
 }
 
 TEST_CASE("Json::parse_line: the number of the line costs nothing, and is in the message") {
-  constexpr size_t kFar = size_t{1} << 50;  // no memory holds that many newlines
+  constexpr size_t kFar = size_t{1} << 50;  // more newlines than memory can hold
   CHECK(test::error_of([&] { Json::parse_line(R"({"a": x})", kFar, "'f'"); }) ==
         cat("'f':", kFar, ": not valid JSON at line ", kFar, ", column 7: invalid literal"));
   CHECK(test::error_of([&] { Json::parse_line("", 7, "'f'"); }) ==

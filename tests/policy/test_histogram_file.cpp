@@ -29,7 +29,7 @@ std::string refusal(const std::string& bytes) {
   return message.substr(std::min(name.size(), message.size()));
 }
 
-// `bytes` with every `from` another text of the same length, so that all offsets hold.
+// Replaces every `from` in `bytes` by a text of the same length, so that offsets stay valid.
 std::string with(std::string bytes, const std::string& from, const std::string& to) {
   REQUIRE(from.size() == to.size());
   size_t at = bytes.find(from);
@@ -79,7 +79,7 @@ TEST_CASE("histogram_file: numbers that no calibration counts are refused") {
   CHECK(refusal(histogram_file_bytes(layers)) ==
         "tensor 'layers.1.k.amax': a maximum is negative or infinite");
   layers = two_layers();
-  // No bin alone is too much: all of them are.
+  // No single bin has too many values, but their sum does.
   layers[0].q[0].bins.assign(kMagnitudeBins, uint64_t{1} << 37);
   CHECK(refusal(histogram_file_bytes(layers)) ==
         "tensor 'layers.0.q.bins': has more than 2^48 values of one head, which no calibration "

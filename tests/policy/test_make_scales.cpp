@@ -11,7 +11,7 @@
 namespace fp8kv {
 namespace {
 
-// One layer with the maxima of these KV heads.
+// One layer whose KV heads have these maxima.
 std::vector<LayerMagnitudes> layer_of(const std::vector<float>& k, const std::vector<float>& v) {
   std::vector<LayerMagnitudes> layers(1);
   for (const float amax : k) layers[0].k.push_back(test::counts_of({amax}));
@@ -55,7 +55,7 @@ TEST_CASE("make_scales: a policy is noted where granularity and headroom do not 
     const char* policy;
     double headroom;
     const char* noted;
-    const char* name;  // of a calibration
+    const char* name;  // the calibration's name
   };
   for (const Case& c : {Case{"amax", 1, "", "amax"}, Case{"amax*1.50", 1.5, "", "amax*1.5"},
                         Case{"head*0.5", 0.5, "", "head*0.5"}, Case{"mse", 1, "mse", "mse"},

@@ -15,7 +15,8 @@
 namespace fp8kv {
 namespace {
 
-// One layer of two KV heads, tensor granularity; `seed` decides what was seen.
+// A calibration of one layer with two KV heads, and one scale per tensor. `seed` decides the
+// values.
 Calibration part(const std::string& name, int seed) {
   Calibration made{"'" + name + ".json'", {}};
   KvScales& scales = made.scales;
@@ -39,7 +40,7 @@ Calibration part(const std::string& name, int seed) {
   return made;
 }
 
-// Shard `index` of 3 of one set of data.
+// Shard `index` of 3 of the same data.
 Calibration shard(uint64_t index) {
   Calibration made = part(cat("s", index), 3 + static_cast<int>(index));
   made.scales.provenance.data = {{"all.txt", 9, "sha-all"}};
@@ -219,7 +220,7 @@ TEST_CASE("merge: shards of different calibrations are refused") {
         "shards of 6 windows, 1,200 tokens and 3 documents");
 }
 
-// A calibration with its histograms: one layer of two KV heads with these maxima, made by `policy`.
+// A calibration and its histograms: one layer, two KV heads with these maxima, scales by `policy`.
 struct Counted {
   Calibration calibration;
   Histograms histograms;
@@ -332,7 +333,7 @@ TEST_CASE("merge: a shared scale that was edited is found out as any other") {
         "gives 0.015625");
 }
 
-// The same with a layer before it that writes no cache.
+// Adds a layer without a cache in front.
 Calibration with_a_gap(Calibration made) {
   KvScales& scales = made.scales;
   scales.layers.insert(scales.layers.begin(), LayerScales{});

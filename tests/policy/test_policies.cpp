@@ -19,7 +19,7 @@ float scale_of(const std::string& policy, const MagnitudeCounts& counts) {
   return parsed.kind->scale(counts, parsed.parameter, KvFormat::e4m3fn);
 }
 
-// Values of a normal distribution, and `outliers` of 40 sigma.
+// `n` values of a normal distribution, and some outliers of 40 sigma.
 std::vector<float> bell(int n, int outliers) {
   Rng rng(3);
   std::vector<float> values;
@@ -79,7 +79,7 @@ TEST_CASE("policies: mse is no worse on the values than any scale within four oc
     const double chosen = stored_error(values, scale_of("mse", counts));
     const double amax = scale_of("amax", counts);
     for (double step = -4; step <= 4; step += 1.0 / 16) {
-      // Bins are taken at their middle: worth up to a sixty-fourth of the rounding error.
+      // Policies take the middle of each bin, which costs up to 1/64 of the rounding error.
       CHECK(chosen <= stored_error(values, amax * std::exp2(step)) * (1 + 1.0 / 64));
     }
   }

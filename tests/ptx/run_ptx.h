@@ -1,4 +1,4 @@
-// Runs a few lines of PTX on one warp or block, and hands back what each thread stored.
+// Runs a few lines of PTX on one warp or block, and returns the values that each thread stored.
 #pragma once
 
 #include <cstring>
@@ -12,8 +12,8 @@
 
 namespace fp8kv::test {
 
-// The lines stand in a kernel that has these registers, with %t the thread, %in and %out the
-// addresses of the thread's own `in_words` and `out_words` words of 32 bits.
+// The lines run in a kernel with declared registers. %t is the thread. %in and %out are the
+// addresses of the thread's `in_words` and `out_words` words of 32 bits.
 struct PtxScene {
   std::string lines;
   uint32_t in_words = 1;
@@ -40,7 +40,7 @@ inline std::string kernel_text(const PtxScene& scene) {
       ";\nadd.s64 %out, %out, %d2;\n", scene.lines, "\nret;\n}\n");
 }
 
-// `in` has a row of in_words for each thread; so has what is returned, of out_words.
+// `in` has in_words words for each thread. The result has out_words words for each thread.
 inline std::vector<uint32_t> run_ptx(const PtxScene& scene, const std::vector<uint32_t>& in = {}) {
   const std::string text = kernel_text(scene);
   const ptx::Program program = ptx::decode(ptx::parse_kernel(ptx::find_kernels(text).at(0)));

@@ -1,4 +1,4 @@
-// The executor refuses what a GPU would not forgive, or would do wrong without a word.
+// The executor refuses code that a GPU would fault on, or would silently run wrong.
 #include <doctest/doctest.h>
 
 #include "ptx/run_ptx.h"
@@ -6,7 +6,7 @@
 namespace fp8kv {
 namespace {
 
-// Returns the error of the executor about the lines; "" when it runs them.
+// The executor's error about the lines, or "".
 std::string fault_of(const test::PtxScene& scene) {
   try {
     test::run_ptx(scene, std::vector<uint32_t>(size_t{scene.threads} * scene.in_words, 1));
@@ -51,7 +51,7 @@ TEST_CASE("ptx checks: a register or a word of shared memory must be written bef
   has(fault_of({.lines = "add.s32 %r1, %r2, 1;"}), "reads a register that nothing was written to");
   has(fault_of({.lines = "setp.lt.u32 %p1, %t, 7;\n@%p1 mov.u32 %r2, 1;\nadd.s32 %r1, %r2, 1;"}),
       "thread 7");
-  // Copying it does no harm.
+  // Copying an unwritten register does no harm.
   CHECK(fault_of({.lines = "mov.u32 %r1, %r2;"}) == "");
   has(fault_of({.lines = "mov.u32 %r1, %r2;\nadd.s32 %r1, %r1, 1;"}), "nothing was written to");
   has(fault_of({.lines = "shl.b32 %r0, %t, 2;\nld.shared.u32 %r1, [%r0];", .shared_bytes = 128}),
@@ -69,7 +69,7 @@ TEST_CASE("ptx checks: instructions of a warp need their lanes") {
   has(fault_of({.lines = "setp.lt.u32 %p1, %t, 7;\n@%p1 ret;\n"
                          "movmatrix.sync.aligned.m8n8.trans.b16 %r1, %t;"}),
       "needs all 32 lanes");
-  // Lanes that left are not waited for, but have nothing to give.
+  // No lane waits for lanes that have left, but their values cannot be read.
   has(fault_of({.lines = "setp.lt.u32 %p1, %t, 7;\n@%p1 ret;\n"
                          "shfl.sync.idx.b32 %r1|%p2, %t, 0, 31, -1;"}),
       "reads from a lane that is not there");
@@ -96,7 +96,7 @@ TEST_CASE("ptx checks: warps that share memory meet in between, in whatever orde
     has(fault_of(scene(write + "bar.sync 0;\n" + read + "st.shared.u32 [%r0], %t;")),
         "since the last barrier");
     has(fault_of(scene("mov.u32 %r0, 0;\nst.shared.u32 [%r0], %t;")), "since the last barrier");
-    // Atomic operations may meet.
+    // Atomic operations may conflict.
     CHECK(fault_of(scene("mov.u32 %r0, 0;\nsetp.eq.u32 %p1, %t, 0;\n@%p1 st.shared.u32 [%r0], 0;\n"
                          "bar.sync 0;\natom.shared.add.u32 %r1, [%r0], 1;")) == "");
   }

@@ -1,4 +1,4 @@
-// Instructions that each lane does by itself: arithmetic, comparisons and conversions.
+// Instructions that work in a single lane: arithmetic, comparisons and conversions.
 #include <bit>
 #include <cmath>
 #include <limits>
@@ -34,7 +34,7 @@ float of_floats(const std::string& operation, const std::vector<float>& sources)
   return std::bit_cast<float>(run_ptx({.lines = lines})[0]);
 }
 
-// `convert` on each of these words, read and written with registers of so many bits.
+// Runs conversion `lines` on each of these words.
 std::vector<uint32_t> converted(const std::string& lines, const std::vector<uint32_t>& words) {
   std::vector<uint32_t> all;
   for (size_t i = 0; i < words.size(); i += 1024) {
@@ -65,7 +65,7 @@ double value_of(uint32_t code, int exponent_bits, int mantissa_bits, bool has_in
   return code >> (exponent_bits + mantissa_bits) & 1 ? -size : size;
 }
 
-// The code from 0 to `last`, in rising value, that is nearest to x; of two, the even one.
+// The code from 0 to `last` that is nearest to x, ties to even. Values must rise with the code.
 uint32_t nearest_code(double x, int exponent_bits, int mantissa_bits, uint32_t last) {
   uint32_t low = 0, high = last;
   const auto at = [&](uint32_t code) {
@@ -111,7 +111,7 @@ TEST_CASE("ptx: bits and bytes") {
   CHECK(of_words("xor.b32", {0xF0F0, 0xFF00}) == 0x0FF0);
   CHECK(of_words("not.b32", {0xF0F0}) == 0xFFFF0F0F);
   CHECK(of_words("prmt.b32", {0x33221100, 0x77665544, 0x7410}) == 0x77441100);
-  // A nibble of 8 and more takes the sign of its byte.
+  // Selectors of 8 and more repeat the sign of their byte.
   CHECK(of_words("prmt.b32", {0x00008001, 0, 0x0098}) == 0x0101FF00);
 }
 
@@ -125,7 +125,7 @@ TEST_CASE("ptx: sums and products of f32 round as asked") {
   CHECK(of_floats("fma.rm.f32", {1, 1, -tiny}) == 1 - half_ulp);
   CHECK(of_floats("fma.rm.f32", {1, 1, tiny}) == 1);
   CHECK(of_floats("fma.rm.f32", {-1, 1, -tiny}) == -(1 + 2 * half_ulp));
-  // One rounding: the product alone would round to 1.
+  // An fma rounds once. The product alone would round to 1.
   CHECK(of_floats("fma.rn.f32", {1 + 2 * half_ulp, 1 - 2 * half_ulp, -1}) ==
         -std::ldexp(1.0f, -46));
 }
@@ -219,13 +219,13 @@ TEST_CASE("ptx: every f16 and bf16 code becomes its value and comes back") {
 
 TEST_CASE("ptx: f32 becomes the nearest FP8 code, saturated, and NaN the canonical one") {
   std::vector<uint32_t> floats;
-  for (uint32_t code = 0; code < 65536; ++code) {  // each also just above and just below
+  for (uint32_t code = 0; code < 65536; ++code) {  // each value exactly, and just below
     for (const uint32_t beside : {0u, 1u}) floats.push_back((code << 16) - beside);
   }
   for (const auto& [type, exponent, mantissa, last] :
        {std::tuple{"e4m3", 4, 3, 0x7Eu}, {"e5m2", 5, 2, 0x7Bu}}) {
     CAPTURE(type);
-    // The second source goes to the low byte.
+    // The second source goes into the low byte.
     const std::vector<uint32_t> found = converted(
         cat("ld.global.f32 %f0, [%in];\nmov.f32 %f1, 0f3F800000;\ncvt.rn.satfinite.", type,
             "x2.f32 %h0, %f1, %f0;\nst.global.u32 [%out], 0;\nst.global.u16 [%out], %h0;"),

@@ -1,4 +1,5 @@
-// Instructions by which lanes work together, held to the fragments of the PTX ISA's figures.
+// Instructions in which lanes work together, checked against the fragments in the PTX ISA's
+// figures.
 #include <bit>
 #include <cmath>
 
@@ -54,7 +55,7 @@ TEST_CASE("ptx: mma m16n8k16 multiplies matrices that lie as the manual's figure
         const int row = i < 2 ? group : group + 8;
         in.push_back(std::bit_cast<uint32_t>(static_cast<float>(c[row][thread * 2 + (i & 1)])));
       }
-      in.resize(in.size() + 2);  // rows begin at multiples of 16 bytes
+      in.resize(in.size() + 2);  // aligns rows to 16 bytes
     }
     const std::string lines =
         cat("ld.global.v4.u32 {%r0, %r1, %r2, %r3}, [%in];\nld.global.u32 %r4, [%in+16];\n"
@@ -129,9 +130,9 @@ TEST_CASE("ptx: shfl takes from the lane that its mode names, within its segment
     const char* mode;
     int by;
     int limits;
-    int (*from)(int lane);  // or -1: its own, and the predicate is false
+    int (*from)(int lane);  // the source lane; -1: its own lane, with a false predicate
   };
-  // Segments of 8 lanes have the mask 24 in bits 8 to 12; the end is 7, and 0 for up.
+  // For segments of 8 lanes, bits 8 to 12 hold the mask 24. The clamp is 7, or 0 for up.
   const Case cases[] = {
       {"bfly", 5, 31, [](int lane) { return lane ^ 5; }},
       {"idx", 9, 31, [](int) { return 9; }},
@@ -177,7 +178,7 @@ TEST_CASE("ptx: lanes part at a branch and meet again behind it") {
 TEST_CASE("ptx: cp.async fills the rest with zeros, and arrives by groups") {
   std::vector<uint32_t> in;
   for (uint32_t i = 0; i < 32 * 4; ++i) in.push_back(i + 1);
-  // Even threads copy all of 16 bytes, odd ones nothing.
+  // Even threads copy all 16 bytes. Odd threads copy none.
   const std::string start =
       "shl.b32 %r0, %t, 4;\nand.b32 %r1, %t, 1;\nsetp.eq.s32 %p1, %r1, 0;\n"
       "selp.b32 %r2, 16, 0, %p1;\ncp.async.cg.shared.global [%r0], [%in], 16, %r2;\n"
@@ -191,7 +192,7 @@ TEST_CASE("ptx: cp.async fills the rest with zeros, and arrives by groups") {
                        .shared_bytes = 512};
   const auto out = run_ptx(scene, in);
   for (uint32_t i = 0; i < out.size(); ++i) CHECK(out[i] == (i / 4 % 2 == 0 ? i + 1 : 0));
-  // One group may still be on its way.
+  // wait_group 1 lets one group stay on its way.
   scene.lines = start + "cp.async.wait_group 1;\n" + end;
   CHECK_THROWS_AS(run_ptx(scene, in), Error);
 }

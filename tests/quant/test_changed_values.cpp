@@ -29,7 +29,7 @@ TEST_CASE("changed_values: tensors that do something to what a matrix is given, 
   CHECK(change("l.q_proj.weight_quantizer._svdquant_lora_a") ==
         "is a part of the matrix that its codes are without");
   CHECK(change("l.mlp.act.scales") == "divides what an activation gives");
-  // Of GPTQ and AWQ, where scales are those of codes.
+  // In GPTQ and AWQ, `scales` belong to the codes.
   CHECK(change("l.q_proj.scales", {"l.q_proj.qweight"}) == "");
   for (const char* name : {"l.q_proj.weight_scale", "l.q_proj.input_scale", "l.q_proj.weight",
                            "l.mlp.experts.down_proj_scales", "l.attn.k_scale"}) {

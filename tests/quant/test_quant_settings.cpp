@@ -31,7 +31,7 @@ TEST_CASE("quant_settings: blocks, from whichever key") {
 TEST_CASE("quant_settings: columns of a group, where they are the same everywhere") {
   const auto of = [](const std::string& block) { return settings_of(block).group_columns; };
   CHECK(of(R"({"quant_method": "gptq", "group_size": 128})") == 128);
-  CHECK(of(R"({"quant_method": "awq", "group_size": -1})") == 0);  // a row is one group
+  CHECK(of(R"({"quant_method": "awq", "group_size": -1})") == 0);  // one group per row
   CHECK(of(R"({"quant_method": "fp8"})") == 0);
   const auto of_groups = [&](const char* first, const char* second) {
     return of(cat(R"({"config_groups": {"a": {"weights": {"group_size": )", first,
@@ -40,7 +40,7 @@ TEST_CASE("quant_settings: columns of a group, where they are the same everywher
   CHECK(of_groups("32", "32") == 32);
   CHECK(of_groups("32", "64") == 0);
   CHECK(of_groups("null", "null") == 0);
-  // Rounding up to whole groups would pass the largest number.
+  // Rounding up to whole groups would overflow.
   CHECK(test::error_of([&] { of(R"({"group_size": 9223372036854775807})"); }) ==
         "c.json: group_size: is 9223372036854775807, expected at most 1048576");
 }

@@ -14,7 +14,7 @@ namespace {
 
 const std::string kModule = "l.q_proj";
 
-// The tensors of one module, by what stands behind its name.
+// The tensors of one module, by their suffixes after the module's name.
 struct Module {
   std::map<std::string, TensorEntry> tensors;
   QuantSettings settings;
@@ -40,7 +40,7 @@ struct Module {
         },
         "'m'");
   }
-  // Of all experts in one tensor.
+  // Looks for all experts in one tensor.
   std::optional<StoredWeight> find_experts(bool turned = false,
                                            const Shape& shape = {3, 64, 96}) const {
     return find_stored_experts(
@@ -119,7 +119,7 @@ TEST_CASE("weight_forms: a matrix of few rows is in groups where the config give
 TEST_CASE("weight_forms: plain tensors, and forms that are not here, are none of these") {
   CHECK_FALSE(Module().find());
   CHECK_FALSE(Module().add(".weight", DType::bf16, {64, 96}).find());
-  // As bitsandbytes has 4 bits.
+  // bitsandbytes stores 4-bit weights like this.
   CHECK_FALSE(
       Module().add(".weight", DType::u8, {3072, 1}).add(".weight.absmax", DType::u8, {96}).find());
 }
@@ -181,7 +181,7 @@ TEST_CASE("weight_forms: what does not fit is an error with both shapes") {
 }
 
 TEST_CASE("weight_forms: a group size of the config that does not divide the columns is refused") {
-  // 96 columns in groups of 64 would be two groups, as are groups of 48.
+  // 96 columns make two groups of 64, and also two groups of 48.
   const auto of_64 = [](Module module, const char* scales, const Shape& shape) {
     module.settings.group_columns = 64;
     return module.add(scales, DType::bf16, shape);
@@ -195,9 +195,9 @@ TEST_CASE("weight_forms: a group size of the config that does not divide the col
         "'m': tensor 'l.q_proj.weight_scale': " + refused);
   Module words = of_64(gptq(), ".scales", {2, 64}).add(".qzeros", DType::i32, {2, 8});
   CHECK(words.error() == "'m': tensor 'l.q_proj.scales': " + refused);
-  // Where each column has its group, that decides.
+  // g_idx gives the group of each column, so the size does not matter.
   CHECK(words.add(".g_idx", DType::i32, {96}).find());
-  // Layers may have other groups than most.
+  // A layer may have another group size than the config.
   CHECK(of_64(packed(), ".weight_scale", {64, 3}).find());
 }
 
@@ -244,7 +244,7 @@ TEST_CASE("weight_forms: FP8 of all experts in one tensor, each with rows") {
   CHECK(matrix.rows == 3 * 64);
   CHECK(matrix.row_step == 5);
   CHECK_FALSE(blocks.find_experts()->turned);
-  // A matrix alone has other names.
+  // A single matrix uses other names.
   CHECK_FALSE(of("", "_scale_inv", {}).find({64, 96}));
 }
 
@@ -295,7 +295,7 @@ TEST_CASE("weight_forms: experts whose rows are columns, as ModelOpt and fbgemm 
                            .add("_weight_scale", DType::f8_e4m3, {3, 6, 64})
                            .add("_weight_scale_2", DType::f32, {});
   CHECK(text(nvfp4) == "nvfp4, a scale for each 16 columns of a row");
-  CHECK_FALSE(nvfp4.find_experts());  // of rows: none writes that
+  CHECK_FALSE(nvfp4.find_experts());  // the groups run along rows, which no tool writes
   CHECK(nvfp4.without("_weight_scale_2").experts_error(true) ==
         "'m': tensor 'l.q_proj_weight_scale': is F8_E4M3, and there is no "
         "'l.q_proj_weight_scale_2' beside it");

@@ -15,7 +15,7 @@
 namespace fp8kv {
 namespace {
 
-// The finite magnitudes of E4M3FN by their codes, from the definition of the format.
+// The finite magnitudes of E4M3FN in the order of their codes, by the definition of the format.
 std::vector<double> magnitudes() {
   std::vector<double> values;
   for (int code = 0; code < 0x7F; ++code) {
@@ -26,8 +26,8 @@ std::vector<double> magnitudes() {
   return values;
 }
 
-// The nearest of the numbers that have `bits` of mantissa, ties to even; `least` is the exponent of
-// the smallest step.
+// The nearest number with `bits` bits of mantissa, ties to even. `least` is the exponent of the
+// smallest step.
 double rounded(double value, int bits, int least) {
   if (value == 0) return value;
   int exponent = 0;
@@ -41,7 +41,7 @@ double rounded_to(DType dtype, double value) {
   return dtype == DType::f16 ? rounded(value, 11, -24) : rounded(value, 24, -149);
 }
 
-// By search in the table of all values.
+// Finds the code by searching all values.
 uint8_t code_of(double value) {
   static const std::vector<double> kValues = magnitudes();
   const double magnitude = std::min(std::fabs(value), 448.0);
@@ -54,7 +54,7 @@ uint8_t code_of(double value) {
   return static_cast<uint8_t>(code | (std::signbit(value) ? 0x80u : 0u));
 }
 
-// All finite values of a 16-bit type, as they are stored.
+// All finite values of a 16-bit type, as stored bits.
 std::vector<uint16_t> finite_values(DType dtype) {
   std::vector<uint16_t> all;
   const uint32_t infinity = dtype == DType::bf16 ? 0x7F80u : 0x7C00u;
@@ -87,7 +87,7 @@ TEST_CASE("encode_rows: every value of 16 bits, by scales of all sizes, is the n
                        codes.data());
         int64_t wrong = 0;
         for (size_t i = 0; i < values.size(); ++i) {
-          // The quotient in double is exact enough to be rounded once more.
+          // The double quotient is exact enough to round it once more.
           const double quotient = value_of(dtype, values[i]) / double{scale};
           const double most = dtype == DType::f16 ? 65504.0 : 3.3895313892515355e38;
           const double stored = std::fabs(quotient) > most ? std::copysign(1e30, quotient)

@@ -38,7 +38,7 @@ uint64_t mixed(uint64_t at) {
   return z ^ (z >> 31);
 }
 
-// The weights of tests/golden/make_fp8_weights.py.
+// Weights by the formula of tests/golden/make_fp8_weights.py.
 std::vector<float> golden_weights(uint64_t index, const Shape& shape) {
   const int64_t columns = shape[shape.rank() - 1];
   std::vector<float> values;
@@ -97,7 +97,7 @@ QuantiseReport quantise(const fs::path& model, const fs::path& out, QuantiseOpti
   }
   std::map<std::string, float> inputs;
   for (const std::string& name : choose_linears(checkpoint, config).quantised) {
-    inputs[name] = 3.0f;  // the golden's INPUT_AMAX
+    inputs[name] = 3.0f;  // INPUT_AMAX of the golden
   }
   return quantise_folder(checkpoint, config, nullptr, &inputs, out, options, log);
 }
@@ -107,7 +107,7 @@ std::string text_of(const Json& json) {
   return out.value(json).text();
 }
 
-// A model of an architecture, quantised; what its config.json leaves alone.
+// The modules that config.json lists as not quantised, for a model of this architecture.
 Strings ignored_in(const std::string& architecture) {
   const test::TempDir temp;
   test::write_tiny_checkpoint(temp / "model", test::tiny_config(architecture));
@@ -156,7 +156,7 @@ TEST_CASE("quantise_folder: the same bytes for any number of threads") {
   const test::TempDir temp;
   test::TinyConfig config = test::tiny_config();
   config.dtype = DType::bf16;
-  config.hidden_dim = 20'000;  // several pieces of a matrix
+  config.hidden_dim = 20'000;  // large enough for several pieces per matrix
   test::write_tiny_checkpoint(temp / "model", config, {.n_shards = 2});
   for (const Fp8Scheme& scheme : fp8_schemes()) {
     quantise(temp / "model", temp / "one", {.scheme = &scheme, .threads = 1, .overwrite = true});
@@ -273,7 +273,7 @@ TEST_CASE("quantise_folder: models that no runtime would read are refused") {
   CHECK(folders > 10);
 }
 
-// An expert's rows in a tensor of all are the ones that its own tensors are made of.
+// Experts stored in one tensor give the same rows as experts in tensors of their own.
 TEST_CASE("quantise_folder: experts in one tensor are written apart") {
   const fs::path source = test::source_dir() / "tests" / "golden" / "granite-moe";
   const Checkpoint from = Checkpoint::open(source);
@@ -301,17 +301,17 @@ TEST_CASE("quantise_folder: experts in one tensor are written apart") {
       const std::string bytes = weights.read(weight, 0, weight.bytes());
       const auto* found = reinterpret_cast<const float*>(bytes.data());
       const float* wanted =
-          all.view.as<float>() + (3 * 14 + 7) * 20;  // after three experts and a gate
+          all.view.as<float>() + (3 * 14 + 7) * 20;  // skips three experts and one gate
       for (int i = 0; i < 7 * 20; ++i) {
-        // Half of what is between two codes, and of the smallest one.
+        // Half of the distance between two codes, or of the smallest code.
         CHECK(std::abs(found[i] - wanted[i]) <= std::abs(wanted[i]) / 15 + 1e-4f);
       }
     }
   }
 }
 
-// Whatever a family calls its tensors, and fuses: each matrix of its layers is in FP8, and what is
-// read of the result is a model that its own config.json describes.
+// Every matrix of a family's layers becomes FP8, whatever the tensors' names and fusions. The
+// resulting folder is a model that its own config.json describes.
 TEST_CASE("quantise_folder: every family that can be computed, or the reason why not") {
   std::set<std::string> refused;
   size_t made = 0;
