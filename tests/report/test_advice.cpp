@@ -1,4 +1,4 @@
-// Which cache an evaluation advises, and how it is served.
+// The cache that an evaluation advises, and the way to serve it.
 #include <cmath>
 #include <string>
 #include <vector>
@@ -17,8 +17,7 @@ EvalReport plain_report() {
   return test::sample_report({.layers = 6, .name = ""});
 }
 
-// The KL divergence of a candidate in each of 16 parts: `mean`, and by turns `spread` more and
-// less.
+// Sets the KL divergence in each of 16 parts to `mean`, alternately plus and minus `spread`.
 void set_kld(CandidateReport& candidate, double mean, double spread) {
   candidate.parts.clear();
   for (int part = 0; part < 16; ++part) {
@@ -54,7 +53,7 @@ TEST_CASE("advice: the verdict says why its cache was chosen") {
 
 TEST_CASE("advice: among caches that the text cannot tell apart the plainest is taken") {
   EvalReport report = plain_report();
-  // amax*2 loses a little less in the mean. In pairs it loses more in every other part.
+  // amax*2 loses a little less on average. In pairs it loses more in every other part.
   set_kld(report.candidates[0], 0.0101, 0.004);
   set_kld(report.candidates[2], 0.0100, 0.0041 + 0.001);
   const CacheAdvice tie = advise(report);
@@ -64,7 +63,7 @@ TEST_CASE("advice: among caches that the text cannot tell apart the plainest is 
         "fp8_e4m3 amax was chosen of 2 FP8 caches because it is the plainest: its KL divergence, "
         "0.0101 ± 0.001 nats, differs from that of fp8_e4m3 amax*2 by less than two standard "
         "errors.");
-  // With the spread of the text alone, pairs tell the same means apart.
+  // If the parts differ only by the spread of the text, pairs tell the same means apart.
   set_kld(report.candidates[2], 0.0100, 0.004);
   CHECK(advise(report).cache == &report.candidates[2]);
   CHECK(advise(report).tied.empty());

@@ -18,7 +18,7 @@ namespace {
 using test::counts_of;
 using Values = std::vector<float>;
 
-// Scales as calibrate makes them of one layer and one KV head.
+// Scales like calibrate's, for one layer and one KV head.
 KvScales scales_of(const Values& k, const Values& v, double headroom = 1) {
   KvScales scales = make_scales({{{counts_of(k)}, {counts_of(k)}, {counts_of(v)}}},
                                 amax_policy(ScaleSharing::tensor, headroom));
@@ -28,7 +28,7 @@ KvScales scales_of(const Values& k, const Values& v, double headroom = 1) {
   return scales;
 }
 
-// Box and Muller.
+// Normal values by the method of Box and Muller.
 Values normal(double sigma, int count, uint64_t seed = 7) {
   Rng rng(seed);
   Values values;
@@ -49,10 +49,10 @@ LayerCertificate certified(const Values& k, const Values& v, KvFormat format = K
   return certify(scales_of(k, v), format).layers[0];
 }
 
-// A scale is amax / 448 * headroom in f32: three roundings of 2^-24 at most, times log2(e) in
-// its logarithm, are 2.6e-7. A scale that is written here has one of them.
+// A scale is amax / 448 * headroom in f32. Three roundings of at most 2^-24, times log2(e) in its
+// logarithm, give 2.6e-7. A scale written in a test has one rounding.
 constexpr double kOfScale = 3e-7;
-// Logarithms in double are off by a few of 2^-52.
+// Logarithms in double are off by a few 2^-52.
 constexpr double kOfLogarithm = 1e-15;
 
 const Values kTame = {0.5f, 1, -2, 4, 3, 0.25f};
@@ -90,7 +90,7 @@ TEST_CASE("certificate: shares enclose what the codec does to the values") {
 }
 
 TEST_CASE("certificate: margins are octaves to the largest code and to full precision") {
-  // amax 28 = 448 / 16; the lower median is 0.5 = 2^-6 * 2^5.
+  // amax is 28 = 448 / 16. The lower median is 0.5 = 2^-6 * 2^5.
   const LayerCertificate layer = certified({0.25f, 0.5f, 7, 28}, kTame);
   CHECK(*layer.k.unit.saturation == doctest::Approx(4).epsilon(kOfLogarithm));
   CHECK(*layer.k.unit.underflow == 5);
@@ -99,7 +99,7 @@ TEST_CASE("certificate: margins are octaves to the largest code and to full prec
   const LayerCertificate fnuz = certified({0.25f, 0.5f, 7, 28}, kTame, KvFormat::e4m3fnuz);
   CHECK(*fnuz.k.unit.saturation == doctest::Approx(std::log2(240.0 / 28)).epsilon(kOfLogarithm));
   CHECK(*fnuz.k.unit.underflow == 6);
-  // Twice the scale and codes up to 240 reach 480 / 448 as far, and no less deep.
+  // With twice the scale, codes up to 240 reach 480 / 448 as far, and are as precise near zero.
   CHECK(*fnuz.k.in_force.saturation == doctest::Approx(std::log2(480.0 / 448)).epsilon(kOfScale));
   CHECK(*fnuz.k.in_force.underflow == doctest::Approx(9).epsilon(kOfScale));
 }
@@ -130,7 +130,7 @@ TEST_CASE("certificate: what goes wrong at 1.0 is named") {
     CHECK(layer.verdict == layer.k.verdict);
     return verdict_name(layer.verdict) + ": " + layer.k.reason;
   };
-  // Outlier channels of a bias, as in Qwen2.
+  // Outlier channels from a bias, like Qwen2's.
   CHECK(reason(with_one(normal(3, 1000), 600)) == "needs its scale: K saturates at 1.0");
   CHECK(reason(with_one(normal(3, 1000), 464)) ==
         "needs its scale: K is close to saturation at 1.0");
@@ -160,7 +160,7 @@ TEST_CASE("certificate: no scale holds a range of more than E4M3 has") {
   CHECK(layer.verdict == Verdict::keep_16bit);
   CHECK(layer.v.reason == "V has too wide a range");
   CHECK_FALSE(layer.v.holds);
-  // 2^14 is wide, but the median keeps its precision.
+  // 2^14 makes V wide, but the median keeps its precision.
   CHECK(certified(kTame, with_one(Values(100, 1.0f), 0x1p14f)).verdict == Verdict::needs_scale);
 }
 
@@ -186,7 +186,7 @@ TEST_CASE("certificate: the head with the least room counts") {
   scales.layers[0].k = {2.0f, 0.001f};
   const TensorCertificate k = certify(scales, KvFormat::e4m3fn).layers[0].k;
   CHECK(*k.in_force.saturation == doctest::Approx(std::log2(0.224)).epsilon(kOfScale));
-  CHECK(*k.in_force.underflow == 5);  // by the larger scale, 2
+  CHECK(*k.in_force.underflow == 5);  // the larger scale, 2, decides
   CHECK_FALSE(k.holds);
   CHECK(*k.amax == 448);
 }

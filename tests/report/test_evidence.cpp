@@ -10,7 +10,8 @@
 namespace fp8kv {
 namespace {
 
-// Two layers of one head; what K of layer 1 and V of layer 0 reached in half of the tokens.
+// The record of two layers of one head. `k` and `v` are the amax of layer 1's K and layer 0's V in
+// half of the tokens.
 Provenance counted(uint64_t tokens, uint64_t half_tokens, float k, float v) {
   Provenance from;
   from.windows = 8;
@@ -31,7 +32,7 @@ TEST_CASE("evidence: a thousand tokens are the least, grown or not") {
   CHECK(too_little(counted(999, 500, 16, 8)) == "999 tokens; 1 more are needed");
 }
 
-// One layer of K that reaches `amax`, and had reached `before` in half of the text.
+// One layer whose K reaches `amax`, and had reached `before` in half of the text.
 LayerCertificate certified(float amax, float before) {
   KvScales scales;
   scales.layers = {{{amax / 448}, {1}}};
@@ -46,7 +47,7 @@ LayerCertificate certified(float amax, float before) {
 }
 
 TEST_CASE("evidence: a tensor that grows is safe at 1.0 if its room holds three more doublings") {
-  // 112 has two octaves of room at 1.0. Three doublings of 58 % take 1.98 octaves, of 60 % 2.03.
+  // 112 has two octaves of room at 1.0. Three doublings by 58 % take 1.98 octaves, by 60 % 2.03.
   CHECK(certified(112, 112 / 1.58f).verdict == Verdict::unit_safe);
   const LayerCertificate grows = certified(112, 112 / 1.6f);
   CHECK(grows.verdict == Verdict::unknown);
@@ -54,7 +55,7 @@ TEST_CASE("evidence: a tensor that grows is safe at 1.0 if its room holds three 
         "K grew by 60 % when the text last doubled, with 2.0 octaves of room at 1.0");
   CHECK(certified(5.3f, 5.3f / 1.29f).verdict == Verdict::unit_safe);  // 6.4 octaves of room
   CHECK(certified(4, 0).verdict == Verdict::unknown);
-  // A value beyond 448 was lost, whatever more text brings.
+  // Values beyond 448 are lost already, whatever more text brings.
   CHECK(certified(500, 100).verdict == Verdict::needs_scale);
 }
 
@@ -74,7 +75,7 @@ TEST_CASE("evidence: one layer that still grows leaves the verdict of the others
 }
 
 TEST_CASE("evidence: growth counts by doublings, where about half of the text is known") {
-  // From 2,000 to 8,000 tokens are two doublings: a fifth each.
+  // From 2,000 to 8,000 tokens are two doublings, of a fifth each.
   const TextEvidence two = text_evidence(counted(8000, 2000, 16 / 1.44f, 8));
   REQUIRE(two.growth);
   CHECK(two.growth->share == doctest::Approx(0.2).epsilon(1e-6));
@@ -100,7 +101,7 @@ TEST_CASE("evidence: says what each of the last doublings brought, in octaves") 
   CHECK(evidence.earlier[1].where() == "layer 0 K");
   CHECK(evidence_words(from).find(" octaves at most (layer 1 K), before that by 1 and 1") !=
         std::string::npos);
-  // What is not known of a quarter is not known of an eighth.
+  // Without the figures for a quarter, those for an eighth say nothing.
   from.parts[1] = {};
   CHECK(text_evidence(from).earlier.empty());
 }

@@ -18,7 +18,7 @@ using Strings = std::vector<std::string>;
 const std::string kReach =
     "the same keys turned otherwise reach up to 1.41 times the amax of K (--headroom 1.42)";
 
-// What add_run makes of a model that rotates so, after windows of up to that many tokens.
+// The note of add_run for a model with this rope, after windows of at most `longest_window` tokens.
 PositionsNote note_of(const RopeConfig& rope, uint64_t longest_window) {
   ModelConfig config;
   config.max_seq_len = 4096;

@@ -1,5 +1,5 @@
-// The page of a sample evaluation: what is on it, and that things stand where their values say. The
-// places are worked out here from the ticks that a reader sees.
+// The page of a sample evaluation: its contents, and the places of drawn values. The test works out
+// the places from the ticks that a reader sees.
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -25,7 +25,7 @@ EvalReport plain_report() {
   return test::sample_report({.layers = 6, .name = ""});
 }
 
-// The tags of the drawing whose title has this id.
+// The tags of the drawing with this title.
 std::vector<Tag> drawing(const EvalReport& report, const std::string& id) {
   const std::vector<Tag> tags = test::tags_of(html_report(report));
   const auto is_it = [&](const Tag& tag) {
@@ -47,8 +47,8 @@ bool has_class(const Tag& tag, const char* name) {
   return of != tag.attributes.end() && of->second == name;
 }
 
-// Where a value is on the y axis, from two of its ticks: labels end 8 left of the plot, 4 below
-// their line.
+// Maps a value to its place on the y axis, from two ticks. Labels end 8 left of the plot, and 4
+// below their line.
 std::function<double(double)> y_of(const std::vector<Tag>& tags, bool log) {
   std::vector<std::pair<double, double>> ticks;
   for (const Tag& tag : tags) {
@@ -65,7 +65,7 @@ std::function<double(double)> y_of(const std::vector<Tag>& tags, bool log) {
   };
 }
 
-// Two coordinates are rounded to hundredths, and ticks pass on theirs.
+// Two coordinates are rounded to hundredths, and ticks have the same error.
 constexpr double kRounding = 0.03;
 
 std::vector<Tag> of_kind(const std::vector<Tag>& tags, const char* name, const char* css_class) {
@@ -137,7 +137,7 @@ TEST_CASE("report: largest magnitudes and limits of the format stand at their va
     CHECK(number(marks[i], "cx") == number(labels[i], "x"));
     CHECK(labels[i].text == cat(i));
   }
-  // The first limit is 448 times the scale, which here is amax: M left y H right L left y ...
+  // The first path is 448 times the scale, which here equals amax: M left y H right L left y ...
   const std::vector<Tag> paths = of_kind(tags, "path", "path");
   REQUIRE(paths.size() == 4 + 1);
   const std::string upper = paths[0].attributes.at("d");
@@ -154,7 +154,7 @@ TEST_CASE("report: largest magnitudes and limits of the format stand at their va
 TEST_CASE("report: changes of perplexity have error bars, and hopeless ones leave the plot") {
   const EvalReport report = plain_report();
   const std::vector<Tag> tags = drawing(report, "depth-perplexity");
-  const auto y = y_of(tags, false);  // of per cent
+  const auto y = y_of(tags, false);  // in per cent
   const std::vector<Tag> bars = of_kind(tags, "line", "err");
   REQUIRE(bars.size() == 2 * 3);
   for (size_t c = 0; c < 2; ++c) {
@@ -165,7 +165,7 @@ TEST_CASE("report: changes of perplexity have error bars, and hopeless ones leav
       CHECK(std::abs(number(bar, "y2") - y(100 * (of.ppl_delta + of.ppl_delta_error))) < kRounding);
     }
   }
-  // Scales of 1 cost more than 100 %, where others cost less than 5 %.
+  // Scales of 1 change perplexity by more than 100 %, others by less than 5 %.
   const std::vector<Tag> beyond = of_kind(tags, "polygon", "out");
   CHECK(beyond.size() == 3);
   CHECK(html_report(report).find("Hollow marks at the upper edge are far beyond it.") !=
@@ -174,7 +174,7 @@ TEST_CASE("report: changes of perplexity have error bars, and hopeless ones leav
 
 TEST_CASE("report: bars of the cache are as long as its bytes") {
   const std::vector<Tag> bars = of_kind(drawing(plain_report(), "capacity"), "rect", "bar");
-  REQUIRE(bars.size() == 2);  // float16 and fp8_e4m3, whatever the number of policies
+  REQUIRE(bars.size() == 2);  // float16 and fp8_e4m3, for any number of policies
   CHECK(number(bars[0], "width") == 2 * number(bars[1], "width"));
   CHECK(number(bars[0], "x") == number(bars[1], "x"));
 }
@@ -233,7 +233,7 @@ TEST_CASE("report: a cache that the default checks fail is broken, whatever its 
       "Too little text for a verdict: tokens is 99 (tokens < 100)"));
 }
 
-// The page's cells with a verdict: their class and words, in order.
+// Class and words of each verdict cell of the page, in order.
 std::vector<std::pair<std::string, std::string>> verdicts(const EvalReport& report) {
   std::vector<std::pair<std::string, std::string>> found;
   for (const Tag& tag : test::tags_of(html_report(report))) {
@@ -265,7 +265,7 @@ TEST_CASE("report: every candidate has its verdict in words and colour") {
                                      {"badge good", "within 0.5 %"}});
 }
 
-// The classes of what stands in these tags, such as the lines of a legend.
+// Classes of the elements in these tags, such as lines of a legend.
 std::vector<std::string> series_classes(const std::vector<Tag>& tags) {
   std::vector<std::string> found;
   for (const Tag& tag : tags) {
@@ -277,7 +277,7 @@ std::vector<std::string> series_classes(const std::vector<Tag>& tags) {
 
 TEST_CASE("report: a candidate has one colour in the table and in every chart, and its own") {
   EvalReport report = test::sample_report({.candidates = 8, .name = ""});
-  report.candidates[5].total.kld = 1e-6;  // now the nearest
+  report.candidates[5].total.kld = 1e-6;  // makes it the nearest
   for (PartSums& part : report.candidates[5].parts) part.kld = 1e-6 * double(part.tokens);
   const std::vector<std::string> all = {"s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7"};
   for (const char* chart :
@@ -285,7 +285,7 @@ TEST_CASE("report: a candidate has one colour in the table and in every chart, a
     CAPTURE(chart);
     CHECK(series_classes(drawing(report, chart)) == all);
   }
-  // Its limits, twice; those of 1, twice; what was measured, in black.
+  // The cache's limits, twice; the limits of 1, twice; the measured values in black.
   CHECK(series_classes(drawing(report, "range-K")) ==
         std::vector<std::string>{"s5", "s5", "soft", "soft", "ink", "ink"});
   std::vector<std::string> of_table;
@@ -312,7 +312,7 @@ TEST_CASE("report: the command to serve is that of the headline's cache") {
             "<code>fp8kv inject models/sample --scales scales.json -o sample-fp8</code>\n"
             "<code>vllm serve sample-fp8 --kv-cache-dtype fp8</code>") != std::string::npos);
   for (LayerScales& layer : report.candidates[0].scales->layers) layer = {{0.5f, 0.5f}, {1, 1}};
-  // The folder for every runtime has one scale per layer.
+  // The folder for all runtimes has one scale per layer, so per-head scales need --for vllm.
   CHECK(text_of(report, "code").find("-o sample-fp8 --for vllm") != std::string::npos);
   report.candidates[0].scales.reset();
   CHECK(text_of(report, "code") == "vllm serve models/sample --kv-cache-dtype fp8");
@@ -351,7 +351,7 @@ TEST_CASE("report: the page bears its day and the version") {
 TEST_CASE("report: layers to be kept in 16 bit come with vLLM's flag") {
   EvalReport report = plain_report();
   CHECK(html_report(report).find("--kv-cache-dtype-skip-layers") == std::string::npos);
-  // Half of the values of layer 3 lie 30 octaves below its largest, which no scale covers.
+  // Half of the values in layer 3 are 30 octaves below the largest. No scale covers both.
   MagnitudeCounts& k = report.magnitudes[3].k[0];
   k.amax = 100;
   k.bins[static_cast<size_t>(magnitude_bin(float_bits(100e-9f)))] += 100000;
@@ -373,7 +373,7 @@ TEST_CASE("report: a layer without a cache has rows that say so, and no verdict"
   CHECK(certificate_of(report)->layers_with(Verdict::no_cache) == std::vector<size_t>{3});
   size_t rows = 0;
   for (const Tag& tag : test::tags_of(html_report(report))) rows += tag.text == "no cache";
-  CHECK(rows == 2);  // of the margins and of the ranges
+  CHECK(rows == 2);  // one in the table of margins, one in the table of ranges
 }
 
 TEST_CASE("numbers: short, rounded once, with powers of ten beyond six digits") {

@@ -1,4 +1,4 @@
-// Pages of odd evaluations: whatever the numbers and names, a page that is whole and harmless.
+// Pages of odd evaluations are whole and harmless, whatever the numbers and names.
 #include <algorithm>
 #include <set>
 #include <string>
@@ -15,7 +15,7 @@ namespace {
 
 using test::Tag;
 
-// Tags, attributes and nothing of what they say.
+// Tags and attributes, without their texts.
 std::vector<std::string> skeleton(const std::string& html) {
   std::vector<std::string> parts;
   for (const Tag& tag : test::tags_of(html)) {
@@ -67,21 +67,21 @@ TEST_CASE("report: hostile names are words, wherever they stand") {
                                     [](const auto& each) { return each.first == "hostile"; });
   REQUIRE(hostile != samples.end());
   const std::string html = html_report(hostile->second);
-  // The same elements with the same attributes as with a plain name.
+  // The page has the same elements and attributes with a plain name.
   CHECK(skeleton(html) == skeleton(html_report(test::sample_report({.name = "plain"}))));
   for (const char* raw : {"<script>alert", "onerror=alert(2)>", "\x01", "\x1b", "\xff",
                           "\xe2\x80\xae", "</title></style>"}) {
     CAPTURE(raw);
     CHECK(html.find(raw) == std::string::npos);
   }
-  // And all of them were there to be seen: model, fingerprint, device, files, policies, ...
+  // The hostile name occurs in model, fingerprint, device, files, policies, ...
   size_t seen = 0;
   for (size_t at = html.find("&lt;script&gt;alert(1)"); at != html.npos;
        at = html.find("&lt;script&gt;alert(1)", at + 1)) {
     ++seen;
   }
   CHECK(seen > 20);
-  CHECK(html.find("\xD7\x90") != std::string::npos);  // letters written from the right stay
+  CHECK(html.find("\xD7\x90") != std::string::npos);  // right-to-left letters stay
 }
 
 TEST_CASE("report: hostile names are words on a page of scales") {
@@ -98,7 +98,7 @@ TEST_CASE("report: hostile names are words on a page of scales") {
     CAPTURE(raw);
     CHECK(html.find(raw) == std::string::npos);
   }
-  size_t seen = 0;  // name, model type, fingerprint, file, digest, ...
+  size_t seen = 0;  // in name, model type, fingerprint, file, digest, ...
   for (size_t at = html.find("&lt;script&gt;alert(1)"); at != html.npos;
        at = html.find("&lt;script&gt;alert(1)", at + 1)) {
     ++seen;

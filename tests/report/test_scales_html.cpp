@@ -1,4 +1,4 @@
-// Pages of scales: what they say, of what is in the scales.
+// The contents of pages of scales.
 #include <string>
 #include <vector>
 
@@ -27,7 +27,7 @@ std::vector<std::string> texts_of(const std::string& html, const std::string& na
   return texts;
 }
 
-// Rows of the body of the table whose first heads are these.
+// The number of body rows in the table that starts with these heads.
 size_t rows_under(const std::string& html, const std::string& heads) {
   const size_t head = html.find("<thead><tr>" + heads);
   REQUIRE(head != html.npos);
@@ -66,7 +66,7 @@ TEST_CASE("page of scales: a row for each layer, and for K and V of each with a 
   CHECK(rows_under(html, layer + "<th scope=\"col\">K scale</th>") == 6);
   CHECK(rows_under(html, layer + verdicts) == 12);
   CHECK(rows_under(html, layer + halves) == 12);
-  // Two charts of ranges, two maps of octaves and one of half of the text.
+  // Two charts of ranges, two maps of octaves, and one chart of half of the text.
   CHECK(texts_of(html, "figure").size() == 5);
   KvScales mixed = scales;
   mixed.layers[1] = {};

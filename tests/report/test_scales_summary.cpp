@@ -8,7 +8,7 @@
 namespace fp8kv {
 namespace {
 
-// K of layers from 1000 down, V near 0.01; 8,192 tokens, as many as give a verdict.
+// Scales where K falls from 1000 and V is near 0.01, made from 8,192 tokens, enough for a verdict.
 KvScales scales() {
   return test::sample_scales({.layers = 2, .name = ""});
 }

@@ -9,7 +9,7 @@
 namespace fp8kv {
 namespace {
 
-// Lines of a text in columns: one for each character.
+// The widths of the lines, in characters.
 std::vector<size_t> widths(const std::string& text) {
   std::vector<size_t> found = {0};
   for (const char c : text) {
@@ -24,8 +24,8 @@ std::vector<size_t> widths(const std::string& text) {
 
 TEST_CASE("text plot: ranges, limits and errors of two layers") {
   const EvalReport report = test::sample_report({.candidates = 2, .name = ""});
-  // Where marks belong, in columns of 48: for K of layer 0 the bar ends at 47.9, the limits are at
-  // 2.9 and 47.9 with the scale and at 0 and 44.99 without.
+  // Places of the marks in 48 columns. The bar for K of layer 0 ends at 47.9. Its limits are at 2.9
+  // and 47.9 with the scale, and at 0 and 44.99 without.
   CHECK(text_plot(report, 64) ==
         "Largest |K| of each layer, from 2^-9 to 2^10 in equal octaves\n"
         "   0  1000      ┊█│█████████████████████████████████████████┊██│\n"
@@ -45,8 +45,8 @@ TEST_CASE("text plot: ranges, limits and errors of two layers") {
         "      fp8_e4m3 unit     8.2 % ██████████████████████████████████\n");
 }
 
-// The limits of layer 0's K are at 2.5 and 47.5 of 48 columns with its scale of 2, at 0 and 44.99
-// without; those of its V at 0 and 30.5, and at 17.1 and 47.7. Layer 1 writes no cache.
+// Limits of layer 0 in 48 columns. K: 2.5 and 47.5 with its scale of 2, 0 and 44.99 without. V: 0
+// and 30.5 with its scale, 17.1 and 47.7 without. Layer 1 writes no cache.
 TEST_CASE("text plot: the ranges of scales, and a layer without a cache") {
   KvScales scales;
   scales.layers = {{{2}, {0x1p-10F}}, {}};

@@ -1,4 +1,4 @@
-// What is said of scales before a runtime gets them: rounding, loss, and how to serve them.
+// Messages about scales before a runtime loads them: rounding, loss, and the way to serve them.
 #include <cmath>
 #include <string>
 #include <vector>
@@ -54,7 +54,7 @@ TEST_CASE("arrival: scales that a dtype cannot hold are lost, in float16 long be
   CHECK(lost(7e4f, DType::f16) == "layer 0 V: 70000 becomes infinite in float16");
   CHECK(lost(1e-6f, DType::f16) ==
         "layer 0 V: 1e-06 becomes 1.013279e-06, a subnormal number, in float16");
-  CHECK(lost(0x1p-20f, DType::f16).empty());  // float16 has this one: only it is subnormal
+  CHECK(lost(0x1p-20f, DType::f16).empty());  // float16 holds it as a subnormal number
   CHECK(lost(0x1p-14f, DType::f16).empty());
   CHECK(lost(2e-8f, DType::bf16).empty());
 }
@@ -157,7 +157,7 @@ TEST_CASE("inject: a portable folder has the names that the model's family needs
   const auto names_for = [](const std::string& model_type) {
     const InjectPlace place(test::one_layer());
     const std::string config = test::read_file(place.folder / "model/config.json");
-    // Qwen3-Next has attention in every fourth layer unless its config says otherwise.
+    // Qwen3-Next has attention in every fourth layer by default.
     place.folder.write("model/config.json",
                        json_with_member(json_with_member(config, "full_attention_interval", "1"),
                                         "model_type", '"' + model_type + '"'));

@@ -15,7 +15,7 @@ namespace {
 using Ids = std::vector<std::string>;
 using Numbers = std::vector<float>;
 
-// K's and V's scales by turns, a layer for every two.
+// Scales of K and V in turn, two for each layer.
 ScaleCase of(const Numbers& values, DType dtype = DType::f32) {
   ScaleCase found;
   for (size_t i = 0; i < values.size(); ++i) {
@@ -46,13 +46,13 @@ TEST_CASE("diagnose: scales out of any plausible range are named, the farthest f
   CHECK(text({0.02f, 9400, 2e-38f, 0.1f}) ==
         "the scale of layer 1 K is 2e-38, expected 1.3e-10 to 9358, which magnitudes from 6e-8 to "
         "65504 lead to (2 such scales in all)");
-  // The largest and the least magnitude of F16, and a headroom of 64.
+  // The limits: the largest F16 magnitude with a headroom of 64, and the smallest magnitude.
   CHECK(text({65504.0f / 448 * 64, 0x1p-24f / 448 * 1.000001f}) == "");
   CHECK(text({65504.0f / 448 * 64.1f, 1}) != "");
   CHECK(text({0x1p-24f / 448 * 0.99f, 1}) != "");
 }
 
-// `n` maxima between 0.1 and 100, as activations of that dtype show them.
+// `n` maxima between 0.1 and 100 that this dtype can represent, like those of activations.
 Numbers maxima(Rng& rng, size_t n, DType dtype) {
   Numbers out;
   for (size_t i = 0; i < n; ++i) {
@@ -112,7 +112,7 @@ TEST_CASE("diagnose: AutoFP8's arithmetic is told wherever its numbers went") {
     CHECK(ids_of(of(scales)) == Ids{"autofp8-rounding"});
   }
   CHECK_FALSE(is_autofp8_rounding(kSome));
-  CHECK(is_autofp8_rounding({0, -1, 1 / 18.4375f}));  // what no scale can be does not count
+  CHECK(is_autofp8_rounding({0, -1, 1 / 18.4375f}));  // impossible scales do not count
   CHECK_FALSE(is_autofp8_rounding({0, -1}));
 }
 
@@ -124,9 +124,9 @@ TEST_CASE("diagnose: rounding is told by the dtype, and in F32 by the numbers") 
   CHECK(rounded(DType::f16, DType::f16) == Ids{"f16-rounded"});
   CHECK(rounded(DType::bf16, DType::f32) == Ids{"bf16-rounded"});
   CHECK(rounded(DType::f16, DType::f32) == Ids{"f16-rounded"});
-  CHECK(rounded(DType::bf16, DType::f16) == Ids{"f16-rounded"});  // as it was stored
+  CHECK(rounded(DType::bf16, DType::f16) == Ids{"f16-rounded"});  // named after the stored dtype
   CHECK(ids_of(of(kSome)) == Ids{});
-  CHECK(ids_of(of({0.5f, 0.25f, 0.75f, 0.15625f})) == Ids{});  // numbers somebody wrote
+  CHECK(ids_of(of({0.5f, 0.25f, 0.75f, 0.15625f})) == Ids{});  // numbers that a person wrote
   CHECK(ids_of(of({1, 1, 1, 1}, DType::bf16)) == Ids{"all-ones"});
 }
 

@@ -1,5 +1,5 @@
-// Checkpoints in the form of every tool that writes KV scales, some of them written by the tools
-// themselves, and what is to be read from each: see tests/golden/make_dialects.py and
+// Checkpoints in the form of every tool that writes KV scales, and the scales to read from each.
+// Some were written by the tools themselves. See tests/golden/make_dialects.py and
 // make_dialects_from_producers.py.
 #include <algorithm>
 #include <bit>
@@ -23,7 +23,7 @@ fs::path golden_folder() {
   return test::source_dir() / "tests/golden/dialects";
 }
 
-// The text with {path} replaced.
+// Replaces {path} in the text.
 std::string at_path(std::string text, const std::string& path) {
   constexpr std::string_view kPath = "{path}";
   for (size_t at = 0; (at = text.find(kPath, at)) != text.npos; at += path.size()) {
@@ -89,7 +89,7 @@ void check_scales(const FoundScales& found, const Json& expected) {
   }
 }
 
-// A file that is no scale file at all is an error at once.
+// Surveys scales. For a file of another kind, returns the error as the refusal.
 FoundScales survey_of(const fs::path& path) {
   try {
     return survey_scales(path);

@@ -1,4 +1,4 @@
-// Scales of layers that draft tokens, through files and folders.
+// Scales of draft layers in files and folders.
 #include <filesystem>
 #include <map>
 #include <string>
@@ -32,7 +32,7 @@ KvScales with_draft() {
   return scales;
 }
 
-// Scales for all layers of a golden with a cache, and of its draft layer.
+// Scales for every layer of a golden with a cache, and for its draft layer.
 KvScales scales_for(const DraftGolden& golden) {
   const ModelDescription model = describe_model(golden.checkpoint);
   const bool latent = model.layers.back().v_in_k;

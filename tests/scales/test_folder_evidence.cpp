@@ -1,4 +1,4 @@
-// The scale file that travels in a folder of inject.
+// The scale file that inject puts into a folder.
 #include <string>
 #include <vector>
 

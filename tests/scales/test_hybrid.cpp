@@ -1,4 +1,4 @@
-// Models of which only some layers write a KV cache, from checkpoint to scale file and back.
+// Models where only some layers write a KV cache, from the checkpoint to a scale file and back.
 #include <string>
 #include <vector>
 
@@ -77,7 +77,7 @@ TEST_CASE("hybrid: a scale file for the model tells all its layers, also the las
   const test::Hybrid model = test::nemotron_h();
   const Place place(model);
   KvScales scales = test::hybrid_scales(model);
-  scales.layers.resize(4);  // as a file of vLLM's schema tells them
+  scales.layers.resize(4);  // like a file of vLLM's schema, which stops there
   const auto amax = [&](size_t layer) {
     const LayerScales& of = scales.layers[layer];
     return LayerAmax{{448 * of.k[0], 1}, {448 * of.v[0], 1}, {3, 1}};

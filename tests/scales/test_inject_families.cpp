@@ -1,4 +1,4 @@
-// Scales put into models of every architecture, whatever they call their layers and attention.
+// Injects scales into models of every architecture, with their own names for layers and attention.
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,7 +17,7 @@ namespace {
 
 using Strings = std::vector<std::string>;
 
-// Numbers of their own for every layer, K and V; but one for both where V is in K.
+// Different numbers for each layer, and for K and V. Layers with V in K have one number for both.
 KvScales scales_of(const ModelConfig& config) {
   KvScales scales;
   scales.model_type = config.model_type;
@@ -31,7 +31,7 @@ KvScales scales_of(const ModelConfig& config) {
   return scales;
 }
 
-// Those of the first layer.
+// The names of the first layer's scales.
 Strings scale_names_for(const std::string& golden, const std::string& target) {
   const test::FamilyModel model(golden);
   const auto out = model.folder.path() / "out";

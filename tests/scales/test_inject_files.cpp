@@ -26,7 +26,7 @@ using Strings = std::vector<std::string>;
 using test::scales_for;
 using test::Workplace;
 
-// Everything about a tree that must not change: names, contents, times.
+// The parts of a tree that must not change: names, contents and times.
 std::map<std::string, std::pair<std::string, fs::file_time_type>> snapshot(const fs::path& folder) {
   std::map<std::string, std::pair<std::string, fs::file_time_type>> out;
   for (const auto& entry : fs::recursive_directory_iterator(folder)) {
@@ -120,12 +120,12 @@ TEST_CASE("inject: links that leave the model's folder are refused") {
           cat("'model/", name, "': is a link to 'secret', outside the model's folder"));
     fs::remove(place.model() / name);
   }
-  // A shard, too, whatever is in it.
+  // A shard that is such a link is refused too, whatever its contents.
   fs::rename(place.model() / "model.safetensors", place.folder / "weights");
   fs::create_symlink("../weights", place.model() / "model.safetensors");
   CHECK(place.error(scales_for(place.config), {.target = "tgi"}) ==
         "'model/model.safetensors': is a link to 'weights', outside the model's folder");
-  CHECK(place.beside().size() == 2);  // the secret and the weights
+  CHECK(place.beside().size() == 2);  // the secret, and the weights moved out of the model
 }
 
 TEST_CASE("inject: a snapshot of the hub's cache has its blobs beside it, and nothing else") {

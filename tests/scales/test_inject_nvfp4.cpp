@@ -1,4 +1,4 @@
-// Folders with the scales of NVFP4 caches, in ModelOpt's form.
+// Folders with scales for NVFP4 caches, in ModelOpt's form.
 #include <string>
 #include <vector>
 
@@ -16,7 +16,7 @@ namespace {
 using Strings = std::vector<std::string>;
 using test::InjectPlace;
 
-// In BF16, to which vLLM rounds the scales.
+// A BF16 model, because vLLM rounds scales to the model's dtype.
 test::TinyConfig heads_of_16() {
   test::TinyConfig config = test::tiny_config();
   config.dtype = DType::bf16;
@@ -28,7 +28,7 @@ KvScales nvfp4_scales(const test::TinyConfig& config, bool per_head = false) {
   Rng rng(7);
   KvScales scales = test::random_scales(config, rng, per_head);
   scales.format = KvFormat::nvfp4;
-  // BF16 has numbers of this size.
+  // Scales of a size that BF16 holds.
   for (LayerScales& layer : scales.layers) {
     for (std::vector<float>* each : {&layer.k, &layer.v}) {
       for (float& scale : *each) scale = 0.25f + 0.5f * static_cast<float>(rng.uniform());
@@ -88,7 +88,7 @@ TEST_CASE("inject nvfp4: the most general folder is the same, and replaces one o
       return test::read_file(place.folder / folder / name);
     };
     CHECK(bytes("portable") == bytes("vllm"));
-    if (std::string(name) == "config.json") continue;  // whose members stand in another order
+    if (std::string(name) == "config.json") continue;  // its members have another order
     CHECK(bytes("back") == bytes("fp8"));
     CHECK(bytes("again") == bytes("vllm"));
   }
@@ -161,7 +161,7 @@ TEST_CASE("inject nvfp4: a model for FP8 caches does not take NVFP4's, nor the o
         "'NVFP4'");
 }
 
-// The fate of the layers in one runtime, and the command to serve with.
+// The fate of the layers in one runtime, and the command that serves them.
 struct Verified {
   std::string fate, serve;
 };

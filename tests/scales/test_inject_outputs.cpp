@@ -98,7 +98,7 @@ TEST_CASE("inject: a missing parent and an unknown target are refused") {
         "no target 'tgl' (did you mean 'tgi'?)");
 }
 
-// Files beyond this size cannot be written until the end of the scope: what a full disk is like.
+// Limits the size of files until the end of the scope, like a full disk.
 class SmallDisk {
  public:
   explicit SmallDisk(rlim_t bytes) {
@@ -132,7 +132,7 @@ TEST_CASE("inject: killed on the way, it leaves nothing under the name of the ou
   const Workplace place;
   const pid_t child = fork();
   REQUIRE(child >= 0);
-  if (child == 0) {  // writing past the limit kills it, as nothing handles SIGXFSZ
+  if (child == 0) {  // writing past the limit kills the child with SIGXFSZ
     const rlimit no_core{0, 0};
     setrlimit(RLIMIT_CORE, &no_core);
     std::signal(SIGXFSZ, SIG_DFL);

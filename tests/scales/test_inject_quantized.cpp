@@ -125,7 +125,7 @@ TEST_CASE("targets: ModelOpt's own file beside a block by another tool is refuse
     place.add_to_config("quantization_config", R"({"quant_method": "compressed-tensors"})");
     place.folder.write("model/hf_quant_config.json",
                        R"({"producer": {"name": "modelopt"}, "quantization": {}})");
-    if (std::string(target) == "json") {  // which changes no model
+    if (std::string(target) == "json") {  // this target changes no model
       place.inject("model", one_scale(), "out.json", target);
       continue;
     }
@@ -150,7 +150,7 @@ TEST_CASE("targets: a model whose cache is quantised otherwise is refused") {
   CHECK(modelopt.error(one_scale(), "vllm") ==
         "'model/hf_quant_config.json': quantization.kv_cache_quant_algo: is 'NVFP4', expected "
         "'FP8'");
-  // A key of a block that is left as it is, or gets a scheme beside it.
+  // static_kv_dtype in a block that stays as it is, or gets a scheme beside it, is refused.
   for (const auto& [method, target] :
        {std::pair{"auto-round", "tgi"}, {"gptq", "tgi"}, {"fp8", "tgi"}, {"fp8", "vllm"}}) {
     CAPTURE(std::string(method));

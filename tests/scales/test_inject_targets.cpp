@@ -28,8 +28,8 @@ using test::random_scales;
 
 constexpr const char* kShard = "model-kv-scales.safetensors";
 
-// What a form makes of scales: the heads' maximum where it has no room for heads, and the larger
-// of K and V where it has one number for both.
+// The scales as a form can carry them. Forms without heads take the maximum over heads. A form with
+// one number for K and V takes the larger one.
 std::vector<LayerScales> carried(const KvScales& scales, const std::string& target) {
   if (target == "vllm" || target == "json") return scales.layers;
   std::vector<LayerScales> layers = per_tensor(scales).layers;
@@ -180,7 +180,7 @@ TEST_CASE("targets: scales per head go out as attn_head for vLLM, else as their 
             .at("kv_cache_scheme")
             .at("strategy")
             .as_string() == "attn_head");
-  CHECK(report.notes.size() == 1);  // of the single file
+  CHECK(report.notes.size() == 1);  // about the single file
   CHECK(place.inject("model", scales, "sglang", "sglang").notes[0] ==
         "the scales of 2 KV heads were reduced to their maximum: SGLang has one per layer");
   CHECK(block_of(place, "sglang").find(R"("strategy": "tensor")") != std::string::npos);
@@ -247,7 +247,7 @@ TEST_CASE("targets: vllm-rocm lists every layer by name, and so wants names it k
         "only known for 'model.layers'");
 }
 
-// transformers gives a layer one scale of shape [1], and refuses to load another.
+// transformers gives a layer one scale of shape [1], and loads no other shape.
 TEST_CASE("targets: a scale has the shape that the config's own tool writes") {
   const test::InjectPlace place(one_layer());
   const auto shape_for = [&](const std::string& target) {
@@ -262,8 +262,8 @@ TEST_CASE("targets: a scale has the shape that the config's own tool writes") {
   CHECK(shape_for("tgi") == Shape{1});
 }
 
-// transformers takes a model.safetensors for the whole model, and where the config promises scales
-// that it does not hold, it runs with what memory holds.
+// transformers takes model.safetensors for the whole model. If the config promises scales that the
+// file lacks, it runs with uninitialised memory.
 TEST_CASE("targets: beside a compressed-tensors config a single file becomes a first shard") {
   const test::InjectPlace place(one_layer());
   const std::string weights = test::read_file(place.folder / "model/model.safetensors");
@@ -279,7 +279,7 @@ TEST_CASE("targets: beside a compressed-tensors config a single file becomes a f
         Strings{"model.safetensors is called model-00001-of-00001.safetensors: beside a "
                 "model.safetensors transformers ignores the index, and would run with scales that "
                 "nobody set"});
-  // It keeps that name from then on.
+  // A second injection keeps that name.
   place.inject("out", one_scale(1, 2), "again", "tgi", true);
   CHECK(contents(place.folder / "again").at("model-00001-of-00001.safetensors") == weights);
 }

@@ -1,4 +1,4 @@
-// What load_scales.py answers, and how its numbers compare with those of the files.
+// The answers of load_scales.py, and the comparison of its numbers with the files' numbers.
 #include <cmath>
 #include <limits>
 #include <string>
@@ -27,7 +27,7 @@ LoadedScales memory_of(std::vector<LoadedAttention> modules) {
   return loaded;
 }
 
-// How K of a single layer is seen that the file and memory have so.
+// Compares K of a single layer, with these scales in the file and in memory.
 ComparedScale of_k(std::vector<float> file, std::vector<float> memory) {
   return compare_loaded(scales_of({{file, {1}}}), memory_of({{"m", 0, memory, {1}}}))[0];
 }
@@ -81,12 +81,12 @@ TEST_CASE("loaded scales: memory is compared with the file, bit for bit") {
 }
 
 TEST_CASE("loaded scales: one of the model's dtype is rounded, with how much") {
-  const ComparedScale bf16 = of_k({1.00390625f * 3}, {3.015625f});  // 3.01171875, half way
+  const ComparedScale bf16 = of_k({1.00390625f * 3}, {3.015625f});  // half way: 3.01171875
   CHECK(bf16.how == LoadedAs::rounded);
   CHECK(bf16.error == doctest::Approx(3.015625 / 3.01171875 - 1).epsilon(1e-12));
   CHECK(of_k({0.1f}, {0x1.998p-4f}).how == LoadedAs::rounded);  // float16
-  CHECK(of_k({2e-8f}, {0}).how == LoadedAs::differs);           // lost in float16
-  CHECK(of_k({2e-7f}, {0x1.8p-23f}).how == LoadedAs::differs);  // subnormal there, 11 % off
+  CHECK(of_k({2e-8f}, {0}).how == LoadedAs::differs);           // becomes 0 in float16
+  CHECK(of_k({2e-7f}, {0x1.8p-23f}).how == LoadedAs::differs);  // subnormal in float16, 11 % off
 }
 
 TEST_CASE("loaded scales: scales of heads arrive each, or as one") {

@@ -1,5 +1,4 @@
-// The rules of runtimes against what was seen when the runtimes themselves were run:
-// tests/runtimes/observed.json.
+// Compares the rules with observations of the runtimes themselves, in tests/runtimes/observed.json.
 #include <algorithm>
 #include <map>
 #include <string>
@@ -48,14 +47,14 @@ enum class Block {
   quantised
 };
 
-// No names: those of the portable form, which differ by family.
+// A form of scales. Empty `names` stand for the portable form, whose names depend on the family.
 struct Form {
   Names names;
   Block block = Block::none;
   Shape shape = {};
 };
 
-// What each name of the file's "forms" stands for.
+// The meaning of each name under "forms" in the file.
 const std::map<std::string, Form>& forms() {
   static const std::map<std::string, Form> kForms = {
       {"tgi", {kFused + kA}},
@@ -89,7 +88,7 @@ Names portable_form(const std::string& family) {
   return names == PortableNames::both ? kA + kB : names == PortableNames::parameters ? kB : kP;
 }
 
-// Under another key, which nobody reads.
+// Renames the key, so that nobody reads it.
 std::string without(std::string text, std::string_view key) {
   const size_t at = text.find(cat("\"", key, "\""));
   REQUIRE(at != text.npos);
@@ -134,7 +133,7 @@ std::string block_text(Block block, const TensorMap& tensors) {
                                  "dynamic": false, "symmetric": true}})";
 }
 
-// Where the attention of a layer is, and what its projections are called.
+// Names of a layer's attention block and of its projections.
 struct Attention {
   std::string layer = "model.layers.0.", block = "self_attn.";
   Names projections = {"q_proj", "k_proj", "v_proj", "o_proj"};
@@ -153,7 +152,7 @@ Attention attention_of(const std::string& family) {
   return found == kOthers.end() ? Attention{} : found->second;
 }
 
-// A folder of that family and form, as far as rules look at one. Its weights are those of an index.
+// The facts of a folder of this family and form. Only an index describes its weights.
 FactSet facts_of(const std::string& family, const Form& form) {
   ModelFiles files{{}, Json::parse("{}", "config.json"), std::nullopt, {}};
   const auto add = [&](const std::string& name, const Shape& shape, DType dtype) {
@@ -275,7 +274,7 @@ TEST_CASE("runtimes: versions are read as runtimes write them") {
 }
 
 TEST_CASE("runtimes: the names of a portable folder lose nothing that other names would save") {
-  // In the newest versions that were run, and in vLLM of a year before.
+  // Checks the newest versions that were run, and a vLLM of a year earlier.
   const std::pair<const char*, const char*> kRuntimes[] = {
       {"vLLM", "0.33.0"}, {"vLLM", "0.24.0"}, {"SGLang", "0.5.23"}};
   const auto form_of = [](PortableNames names) -> std::string {

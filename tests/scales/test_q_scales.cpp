@@ -1,4 +1,4 @@
-// Scales of Q: read, kept, written and compared beside those of K and V.
+// Scales of Q are read, kept, written and compared beside those of K and V.
 #include <memory>
 #include <string>
 #include <vector>
@@ -115,10 +115,10 @@ TEST_CASE("q scales: inject writes them beside K's and V's, with shape [1], and 
   const Checkpoint out = Checkpoint::open(place.folder / "out");
   CHECK(out.at("model.layers.1.self_attn.q_scale").shape == Shape{1});
   CHECK(place.scales_in("out").layers[1].q == std::vector{4.0f});
-  // Maxima alone are no wish.
+  // Maxima alone do not ask for scales of Q.
   inject(maxima, "plain", {.target = "vllm"});
   CHECK(place.scales_in("plain").layers[1].q.empty());
-  // Scales that are there go along, where the runtime takes some.
+  // Existing scales of Q are kept if the runtime takes them.
   inject(place.scales_in("out"), "again", {.target = "vllm"});
   CHECK(place.scales_in("again").layers == place.scales_in("out").layers);
   const InjectReport tgi = inject(place.scales_in("out"), "tgi", {.target = "tgi"});
@@ -165,7 +165,7 @@ TEST_CASE("q scales: the certificate judges Q at 1.0 as it judges K and V") {
   CHECK(certificate.layers[1].q->verdict == Verdict::needs_scale);
   CHECK(certificate.layers[1].q->reason == "Q saturates at 1.0");
   CHECK(*certificate.layers[1].q->in_force.saturation == doctest::Approx(0).epsilon(1e-6));
-  // Maxima alone do not say how small the other values are.
+  // Without octaves, the maxima do not show how small the other values are.
   CHECK_FALSE(certificate.layers[0].q);
   CHECK(q_sentence(certificate) == "Q saturates at 1.0 in layer 1");
   scales.provenance.octaves.resize(2);

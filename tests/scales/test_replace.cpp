@@ -26,7 +26,7 @@ using test::one_scale;
 
 constexpr const char* kShard = "model-kv-scales.safetensors";
 
-// A model whose only shard holds scales among the weights, and one tensor that ends the file.
+// Writes a model in two shards, with these scales among the weights.
 void write_with_scales(const test::InjectPlace& place, const Strings& scales) {
   std::vector<test::TinyTensor> tensors = test::tiny_tensors(place.config);
   for (const std::string& name : scales) tensors.push_back({name, Shape{}, {3}});
@@ -51,7 +51,7 @@ TEST_CASE("replace: a single file that is written anew becomes a first shard too
 TEST_CASE("replace: scales among weights are taken out, and only that shard is written anew") {
   const test::InjectPlace place(one_layer());
   const std::string at = "model.layers.0.self_attn.";
-  // k_proj.k_scale has values no runtime can use elsewhere.
+  // k_proj.k_scale has values that no runtime can use elsewhere.
   write_with_scales(
       place, {at + "k_proj.k_scale", at + "v_proj.v_scale", at + "q_scale", at + "k_zero_point"});
   const Checkpoint source = Checkpoint::open(place.folder / "model");
@@ -95,7 +95,7 @@ TEST_CASE("replace: the index counts what is there") {
   CHECK(index.at("metadata").at("total_size").as_int() == static_cast<int64_t>(bytes));
 }
 
-// The result would be one that 'extract' and 'run' refuse.
+// extract and run would refuse the result.
 TEST_CASE("replace: what looks like a scale and is in no known form is in the way") {
   const test::InjectPlace place(one_layer());
   write_with_scales(place,

@@ -1,4 +1,4 @@
-// Which models each runtime knows, in which versions; and that verify asks for it.
+// The models that each runtime knows in each version, and verify's use of that table.
 #include <set>
 #include <string>
 
@@ -24,7 +24,7 @@ RuntimeVersion just_before(RuntimeVersion version) {
   return {version.major - 1, kLast, kLast};
 }
 
-// A folder that vLLM loads from 0.7.2 on, of this model.
+// The facts of a folder of this model. vLLM loads such scales since 0.7.2.
 FactSet folder_of(std::string_view architecture) {
   FactSet facts = {Fact::scales,    Fact::apart,  Fact::compressed_tensors, Fact::cache_scheme,
                    Fact::no_groups, Fact::frozen, Fact::single_file,        Fact::index};
@@ -64,7 +64,7 @@ TEST_CASE("runtime models: a version before the first and one after the last do 
       CAPTURE(cat(runtime_models()[row].architecture, " in ", sources[i].runtime));
       if (!known.ever) continue;
       CHECK(said(known.since) == nullptr);
-      // Of a range without an end, the newest count.
+      // For a range without an end, the newest versions count.
       const RuntimeRule* newest = model_rule(number, sources[i].runtime, known.since, kEnd);
       CHECK((newest != nullptr) == (known.before != kEnd));
       if (known.since != RuntimeVersion{}) CHECK(said(just_before(known.since)) != nullptr);

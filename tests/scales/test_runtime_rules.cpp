@@ -15,7 +15,7 @@ namespace {
 
 using Strings = std::vector<std::string>;
 
-// A model of one layer with these scale tensors, and what its config says beside.
+// A model of one layer with these scale tensors. `config` adds members to its config.json.
 ModelFiles model(const std::vector<std::pair<std::string, Shape>>& scales,
                  const std::string& config = "") {
   ModelFiles files{
@@ -51,7 +51,7 @@ std::string compressed_tensors(
 }
 const std::string kCovered = compressed_tensors(R"(["lm_head", "re:.*_proj$"])");
 
-// What one runtime does; "note" lines are left out.
+// The outcome in one runtime, without notes.
 RuntimeOutcome outcome(const ModelFiles& files, const std::string& runtime,
                        const std::string& versions) {
   for (const RuntimeVerdict& verdict : runtime_verdicts(runtime_facts(files))) {
@@ -83,7 +83,7 @@ RuntimeOutcome transformers(const ModelFiles& files) {
   return outcome(files, "transformers", "5 and newer");
 }
 
-// As transformers 5.23.0 with compressed-tensors 0.20.0 behaved: see the rules.
+// The behaviour of transformers 5.23.0 with compressed-tensors 0.20.0; see the rules.
 TEST_CASE("runtimes: transformers takes what llm-compressor would have written") {
   const std::vector<std::pair<std::string, Shape>> as_written = {{"k_scale", {1}},
                                                                  {"v_scale", {1}}};
@@ -234,7 +234,7 @@ TEST_CASE("runtimes: vLLM stops at a scheme without a strategy, or that is not s
     CHECK(vllm(scheme(more)) == RuntimeOutcome::fails);
     CHECK(old_vllm(scheme(more)) == RuntimeOutcome::fails);
   }
-  // compressed-tensors itself, and so transformers, takes one that is not said for "tensor".
+  // compressed-tensors, and so transformers, also accepts a scheme without "strategy".
   CHECK(transformers(scheme("")) == RuntimeOutcome::loads);
   CHECK(sglang(scheme(R"(, "symmetric": true)")) == RuntimeOutcome::ignores);
   CHECK(sglang(scheme(R"(, "strategy": "tensor")")) == RuntimeOutcome::loads);

@@ -36,7 +36,7 @@ Strings names(const ScaleDiff& diff) {
   return names;
 }
 
-// The findings, seen from both sides.
+// The findings, checked to be the same from both sides.
 Strings both_ways(const KvScales& a, const KvScales& b) {
   const Strings there = names(diff_scales(a, b, 0));
   CHECK(names(diff_scales(b, a, 0)) == there);
@@ -200,7 +200,7 @@ TEST_CASE("diff: other numbers of layers and heads have nothing to compare") {
         "A has scales for 2 KV heads, B for 3");
 }
 
-// some(), with a layer without a cache before each, and one behind all.
+// some() with a layer without a cache before each layer and after the last.
 KvScales with_gaps() {
   KvScales scales;
   for (const LayerScales& layer : some().layers) {
@@ -220,7 +220,7 @@ TEST_CASE("diff: layers without a cache in either are no rows and no difference"
   CHECK(diff.rows[1].layer == 3);
   CHECK(diff.differing_layers == 1);
   CHECK(diff.farthest.layer == 3);
-  // A file of vLLM's schema does not tell of the last layer.
+  // A file in vLLM's schema does not mention the last layer.
   other.layers.pop_back();
   CHECK(diff_scales(other, with_gaps(), 0).without_cache == std::vector<size_t>{0, 2, 4, 6});
 }

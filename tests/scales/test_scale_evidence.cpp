@@ -9,7 +9,7 @@
 namespace fp8kv {
 namespace {
 
-// Two layers of one KV head; only shards 0 and 2 of 5 were counted.
+// Two layers of one KV head, counted on shards 0 and 2 of 5.
 KvScales example() {
   KvScales scales;
   scales.model_type = "llama";
@@ -62,7 +62,7 @@ KvScales parse(std::string_view text) {
   return parse_scale_file(Json::parse(text, "'s.json'"), "'s.json'");
 }
 
-// What reading says of the example's file when the first `what` is replaced.
+// The error of reading the example's file after the first `what` is replaced.
 std::string error_with(std::string_view what, std::string_view by) {
   std::string text = scale_file_text(example());
   const size_t at = text.find(what);

@@ -167,7 +167,7 @@ TEST_CASE("scale_file: what is not known is left out") {
   CHECK(parse(scale_file_text(scales)) == scales);
 }
 
-// Any positive normal float: random exponent and mantissa bits.
+// A random positive normal float.
 float random_scale(Rng& rng) {
   const uint64_t bits = rng.next();
   return float_from_bits(static_cast<uint32_t>((1 + bits % 245) << 23 | (bits >> 40 & 0x7FFFFF)));

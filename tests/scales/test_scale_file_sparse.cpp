@@ -1,4 +1,4 @@
-// Of models that have no cache in some layers: version 2.
+// Scale files of version 2, for models with layers without a cache.
 #include <string>
 #include <vector>
 
@@ -17,7 +17,7 @@ using test::parse;
 using test::plain;
 using test::with;
 
-// Of a model whose second of three layers writes no cache, as does the last.
+// A model of four layers where the second and the last write no cache.
 KvScales sparse_example() {
   KvScales scales = example();
   Provenance& from = scales.provenance;

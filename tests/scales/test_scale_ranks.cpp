@@ -1,4 +1,4 @@
-// Checkpoints in a file per rank: what makes a folder of them whole.
+// Checkpoints with one file per rank, and the checks that all files are there.
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -23,7 +23,7 @@ fs::path golden(const std::string& name) {
   return test::source_dir() / "tests/golden/dialects" / name;
 }
 
-// A copy of a golden folder, to be changed.
+// A copy of a golden folder that tests change.
 struct Folder {
   explicit Folder(const std::string& name) { fs::copy(golden(name), temp / "m"); }
   fs::path path() const { return temp / "m"; }
@@ -33,7 +33,7 @@ struct Folder {
   void rename(const std::string& from, const std::string& to) const {
     fs::rename(path() / from, path() / to);
   }
-  // The error and the way out, without the folder's name.
+  // The error and its help, without the folder's name.
   std::string error() const {
     try {
       scales_at(path());

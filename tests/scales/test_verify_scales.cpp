@@ -1,4 +1,4 @@
-// What becomes of a folder's scales in each runtime, layer by layer.
+// The fate of a folder's scales in each runtime, layer by layer.
 #include <string>
 #include <string_view>
 #include <vector>
@@ -47,7 +47,7 @@ TEST_CASE("verify: rounding is told of each layer, and is no loss unless a scale
   place.inject("model", two_layers(0.5f, 1.00048828125f), "out", "vllm-rocm");
   const VerifyReport near = verified(place, "vllm");
   CHECK(fates(near) == "exact, rounded");
-  // Half way between two numbers of F16, of which the even one is 1.
+  // The scale is half way between two F16 numbers, and rounds to the even one, 1.
   CHECK(*near.runtimes[0].fate.layers[1].error ==
         doctest::Approx(1 - 1 / 1.00048828125).epsilon(1e-12));
   CHECK(near.arrives);
@@ -59,10 +59,10 @@ TEST_CASE("verify: rounding is told of each layer, and is no loss unless a scale
   CHECK(fate_text(lost.runtimes[0].fate) == "exact; rounded away in layer 1");
   CHECK(lost.runtimes[0].fixes ==
         std::vector<std::string>{"a model in bfloat16 has room for such scales"});
-  // In the form that newer versions keep as F32.
+  // Suggests a form that newer versions keep as F32.
   CHECK(verified(place, "vllm").runtimes[0].fixes.at(0).starts_with("fp8kv inject "));
 
-  // A power of two that is normal in F16, beside a number that it has not.
+  // F16 cannot represent this scale, but the next power of two is normal in F16.
   place.inject("model", two_layers(0.5f, 0x1.9005p-15f), "out", "vllm-rocm");
   CHECK(verified(place, "vllm@0.9.2")
             .runtimes[0]
@@ -81,7 +81,7 @@ TEST_CASE("verify: a subnormal number that the dtype has arrives, with a warning
         "model.layers.1.self_attn.v_scale: 9.536743e-07 is subnormal in float16, which some "
         "kernels take for 0");
   CHECK(report.warnings == std::vector<std::string>{report.runtimes[0].fate.layers[1].why});
-  // 2^-14 is the least normal number.
+  // 2^-14 is the smallest normal number.
   place.inject("model", two_layers(0.5f, 0x1p-14f), "out", "vllm-rocm");
   const VerifyReport normal = verified(place, "vllm@0.9.2");
   CHECK(fate_text(normal.runtimes[0].fate) == "exact");
@@ -105,7 +105,7 @@ TEST_CASE("verify: without a dtype in the config, that of the weights rounds") {
   CHECK(dtype_of(DType::f32, true) == std::nullopt);
   CHECK(dtype_of(DType::f32, false) == std::nullopt);
 
-  // Which inject tells, too.
+  // inject gives the same note.
   const InjectPlace place(of_dtype(DType::bf16));
   const std::string text = test::read_file(place.folder / "model/config.json");
   place.folder.write("model/config.json", json_without_member(text, "torch_dtype"));
@@ -147,7 +147,7 @@ TEST_CASE("verify: an FP8 cache that comes by itself, but without the scales, is
   test::TinyConfig config = test::tiny_config();
   const InjectPlace place(config);
   place.inject("model", two_layers(0.5f, 0.5f), "out", "vllm");
-  // TGI turns FP8 on for such a config, and knows no self_attn.attn.k_scale.
+  // TGI turns FP8 on for this config, but does not know self_attn.attn.k_scale.
   FactSet facts = {Fact::scales,    Fact::parameters, Fact::compressed_tensors,
                    Fact::no_groups, Fact::frozen,     Fact::cache_scheme};
   facts.set_family(Family::llama_mistral);
@@ -186,7 +186,7 @@ TEST_CASE("runtimes: every column can be asked for by a name of its own") {
   CHECK(choose_runtimes("vllm")[0].column == find_runtime_column("vLLM", {0, 33}));
   CHECK(runtime_text(choose_runtimes("vllm@0.33.0+cu129")[0]) == "vLLM 0.33.0+cu129");
   CHECK(choose_runtimes("tgi@all").size() == 3);
-  // Older than any that was seen; the branch has no version.
+  // 2.0 is older than any observed version. The branch pr-2028 has no version.
   CHECK(test::error_of([] { choose_runtimes("tgi@2.0"); }, ErrorKind::usage)
             .find("known are: pr-2028") != std::string::npos);
 }

@@ -25,7 +25,7 @@ TEST_CASE("colour: words of verdicts and bars have it, and nothing else changes"
   CHECK(coloured("1.0 is safe") == "\x1b[32m1.0 is safe\x1b[0m");
   CHECK(coloured("keep in 16 bit") == "\x1b[31mkeep in 16 bit\x1b[0m");
   CHECK(coloured("not known\n") == "\x1b[35mnot known\x1b[0m\n");
-  // One escape for a whole bar, another for the limit that stands in it.
+  // One escape for a whole bar, and another one for the limit inside it.
   CHECK(coloured("  0  5 ███│█▌\n") ==
         "  0  5 \x1b[36m███\x1b[0m\x1b[33m│\x1b[0m\x1b[36m█▌\x1b[0m\n");
   CHECK(coloured("plain ┊ text\n") == "plain ┊ text\n");

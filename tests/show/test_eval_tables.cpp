@@ -70,7 +70,7 @@ TEST_CASE("eval summary: at most twenty lines of some caches, whatever the model
   }
 }
 
-// The numbers that the rows of a table begin with; rows of V have none.
+// The layer numbers that start the table's rows. Rows of V have none.
 std::string layers_in(const std::string& text, const std::string& heading) {
   size_t at = text.find(heading);
   REQUIRE(at != text.npos);

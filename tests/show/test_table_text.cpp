@@ -71,7 +71,7 @@ TEST_CASE("table: the texts of the last column are broken at blanks and stay in 
         "vLLM     one scale for K and one for V,\n"
         "         as F32, which ± half of them\n"
         "SGLang   ignores them\n");
-  // The longest line is of 68 characters, one of them of two bytes.
+  // The longest line has 68 characters. One of them takes two bytes.
   CHECK(longest_line(table_text(kSentences, kUnlimitedWidth)) == 68);
   CHECK(table_text(kSentences, 68) == table_text(kSentences, kUnlimitedWidth));
   CHECK(table_text(kSentences, 67) ==

@@ -1,7 +1,8 @@
-// Encodes and decodes many texts with the tokenizer of a folder: for scripts/check_tokenizers.
+// Encodes and decodes many texts with the tokenizer of a folder, for scripts/check_tokenizers.
 // usage: fp8kv_encode_texts FOLDER < TEXTS     each line of both sides is a JSON value
-// A text becomes {"ids": ..., "special": ..., "text": ..., "skipped": ...}: its ids without and
-// with special tokens, and the latter as text with and without them; or {"error": ...}.
+// For each text prints {"ids": ..., "special": ..., "text": ..., "skipped": ...} or {"error": ...}.
+// "ids" are without special tokens and "special" with them. "text" is "special" decoded, and
+// "skipped" leaves out special tokens.
 #include <cstdio>
 #include <filesystem>
 #include <iostream>

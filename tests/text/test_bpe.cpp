@@ -1,5 +1,5 @@
-// Merging against the definition, written plainly: join the pair that is first in the list,
-// leftmost of those, until no pair is in it.
+// Compares merging with a plain version of its definition: join the leftmost pair that is first in
+// the list, until the list has no pair of the word.
 #include <algorithm>
 #include <map>
 
@@ -48,7 +48,7 @@ struct RandomModel {
     return small.load();
   }
 
-  // Ids of `pieces`, merged by the definition.
+  // The ids of `pieces` after merging by the definition.
   std::vector<int32_t> merged(std::vector<std::string> pieces) const {
     std::map<Pair, size_t> ranks;
     for (size_t rank = 0; rank < merges.size(); ++rank) ranks[merges[rank]] = rank;
@@ -89,7 +89,7 @@ void check_random_words(const std::vector<std::string>& known, const std::vector
         word += character;
       }
       CAPTURE(word);
-      // Twice: the second time from the cache.
+      // The second time the word comes from the cache.
       for (int time = 0; time < 2; ++time) {
         CHECK(tokenizer.encode(word, false) == model.merged(characters));
       }
@@ -98,13 +98,13 @@ void check_random_words(const std::vector<std::string>& known, const std::vector
 }
 
 TEST_CASE("bpe: merges words of any length as the definition says") {
-  // Without an unknown token the text is not cut.
+  // Without an unknown token, long texts are not cut.
   const std::vector<std::string> letters{"a", "b", "c"};
   check_random_words(letters, letters, "null", R"("unk_token":null)", 30, 1);
 }
 
 TEST_CASE("bpe: a long word that is cut where no merge crosses gives the same tokens") {
-  // Few merges between many characters: most neighbours are never joined.
+  // Few merges between many characters, so most neighbours never join.
   const std::vector<std::string> letters{"a", "b", "c", "d", "e", "é", "▁", "日", "本", "."};
   check_random_words(letters, letters, "null", R"("unk_token":"<unk>")", 12, 2);
 }
@@ -138,7 +138,7 @@ TEST_CASE("bpe: bytes that have no piece make the whole character unknown") {
   small.merges = "[]";
   CHECK(small.load().encode("aéa", false) == std::vector<int32_t>{1, 2, 3, 1});
   CHECK(small.load().encode("aßa", false) == std::vector<int32_t>{1, 0, 1});
-  // As in the library, a waiting unknown token comes after the bytes that follow it.
+  // Like the tokenizers library, puts a pending unknown token after the bytes that follow it.
   CHECK(small.load().encode("ßéa", false) == std::vector<int32_t>{2, 3, 0, 1});
 }
 

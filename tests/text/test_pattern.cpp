@@ -6,7 +6,7 @@
 namespace fp8kv {
 namespace {
 
-// The matches of `regex` in `text`, each in brackets.
+// `text` with each match of `regex` in brackets.
 std::string marked(std::string_view regex, const std::string& text) {
   const Pattern pattern = Pattern::from_regex(regex, "test");
   PatternScratch scratch;
@@ -20,7 +20,7 @@ std::string marked(std::string_view regex, const std::string& text) {
   return out + text.substr(copied);
 }
 
-// Expected results were made with the tokenizers library (Oniguruma).
+// The tokenizers library (Oniguruma) made the expected results.
 TEST_CASE("pattern: shorthands mean what they mean in Oniguruma") {
   CHECK(marked("\\s", "a\u0085b\u180Ec\u00A0d") == "a[\u0085]b\u180Ec[\u00A0]d");
   CHECK(marked("[\\S]", " \u180E\u3000x") == " [\u180E]\u3000[x]");
@@ -37,7 +37,7 @@ TEST_CASE("pattern: shorthands mean what they mean in Oniguruma") {
 TEST_CASE("pattern: repetitions mean what they mean in Oniguruma") {
   CHECK(marked("a{,2}b", "aaab") == "a[aab]");
   CHECK(marked("a{x", "a{x") == "[a{x]");
-  CHECK(marked("a{1,2}+b", "aaaab") == "[aaaab]");  // not possessive, but repeated
+  CHECK(marked("a{1,2}+b", "aaaab") == "[aaaab]");  // repeated, not possessive
   CHECK(marked("a?+ab", "ab aab") == "ab [aab]");
   CHECK(marked("(?:ab){2,3}?", "ababab") == "[abab]ab");
   CHECK(marked("(?i:'s|'T)x", "'Sx 'tx 'TX") == "['Sx] ['tx] 'TX");
@@ -65,7 +65,7 @@ TEST_CASE("pattern: backtracking without end is an error and not a hang") {
 }
 
 TEST_CASE("pattern: deep matches get a larger stack") {
-  // Each repetition of a group is remembered; 32 KiB would not do.
+  // Every repetition of a group is remembered, so 32 KiB would not be enough.
   CHECK(marked("(?:(?:a|bc)(?=.))*c", std::string(20000, 'a') + "bcc").front() == '[');
 }
 

@@ -9,8 +9,8 @@
 namespace fp8kv {
 namespace {
 
-// By looking at the whole text: it is cut where the stop begins that ends first, the longest of
-// those that end there.
+// Cuts by looking at the whole text. Finds the stop that ends first, and of several that end there
+// the longest. Cuts where that stop begins.
 std::string cut(const std::string& text, const std::vector<std::string>& stops) {
   for (size_t end = 0; end <= text.size(); ++end) {
     size_t longest = 0;

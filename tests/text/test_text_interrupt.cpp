@@ -1,5 +1,5 @@
-// Loops over what users give look for an interrupt. How often is counted, so that no clock decides;
-// the slowest of them take some 100 ns a byte.
+// Loops over user input check for interrupts. The tests count the checks, so that they need no
+// clock. The slowest loops take about 100 ns per byte.
 #include <filesystem>
 #include <functional>
 #include <string>
@@ -20,7 +20,7 @@ namespace {
 
 constexpr size_t kBytesBetween = size_t{128} << 10;
 
-// The looks that `work` takes.
+// The number of interrupt checks in `work`.
 uint64_t looks(const std::function<void()>& work) {
   const uint64_t before = interrupt_checks();
   work();
@@ -52,11 +52,11 @@ TEST_CASE("interrupt: every step of encoding looks for one, whatever the text") 
   const size_t bytes = size_t{1} << 20;
   const struct {
     std::string normalizer, pre_tokenizer, piece;
-    size_t steps;  // that go over all of the text, at least
+    size_t steps;  // at least so many steps read the whole text
   } cases[] = {
       {"null", "null", "a", 2},                                       // added tokens, merges
       {"null", "null", "b", 2},                                       // unknown characters
-      {R"({"type": "NFC"})", "null", "\xE1\x84\x80\xE1\x85\xA1", 3},  // that are composed
+      {R"({"type": "NFC"})", "null", "\xE1\x84\x80\xE1\x85\xA1", 3},  // characters to compose
       {R"({"type": "NFKD"})", "null", "\xC3\xA9", 3},
       {R"({"type": "Lowercase"})", "null", "A", 3},
       {"null",

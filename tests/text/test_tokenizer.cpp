@@ -68,7 +68,7 @@ TEST_CASE("tokenizer: agrees with the published vectors of real tokenizers") {
   }
 }
 
-// What follows a prompt, as it was given piece by piece; every piece must be UTF-8.
+// The text after a prompt, joined from pieces. Each piece must be UTF-8.
 std::string streamed(const Tokenizer& tokenizer, std::span<const int32_t> ids, size_t prompt,
                      bool skip) {
   TokenStream stream(tokenizer, ids.first(prompt), skip);
@@ -89,7 +89,7 @@ void check_streams(const Tokenizer& tokenizer, const Ids& ids) {
       const std::string after = streamed(tokenizer, ids, prompt, skip);
       if (whole.starts_with(before)) {
         CHECK(before + after == whole);
-      } else {  // the prompt ends inside a character, or a run of bytes that is none in the end
+      } else {  // the prompt ends inside a character, or inside an invalid run of bytes
         CHECK(whole.ends_with(after));
         CHECK(whole.size() - after.size() < before.size());
       }
@@ -109,7 +109,7 @@ TEST_CASE("token stream: the pieces joined are the decoded text, for any ids") {
         tokenizer.encode("Zoë said: 「日本」 👩‍👧 costs 5 €…\n\n  ok", true);
     check_streams(tokenizer, text);
     for (int round = 0; round < 200; ++round) {
-      // Low ids are bytes in all four.
+      // Low ids are bytes in all four tokenizers.
       const auto limit = static_cast<uint64_t>(round % 2 ? 300 : tokenizer.vocab_size());
       Ids ids(rng.next() % 24);
       for (int32_t& id : ids) id = static_cast<int32_t>(rng.next() % limit);
@@ -128,7 +128,7 @@ TEST_CASE("token stream: a character of several tokens is given once it is whole
   const Tokenizer tokenizer = small.load();
   TokenStream stream(tokenizer, Ids{0}, false);
   CHECK(stream.add(1) == "");
-  CHECK(stream.add(2) == "");  // a byte that is no character may follow and spoil the run
+  CHECK(stream.add(2) == "");  // an invalid byte may follow and spoil the run
   CHECK(stream.add(3) ==
         "\xC3\xA9"
         "b");
@@ -163,7 +163,7 @@ TEST_CASE("token stream: what the end of the prompt has shown is not shown again
   TokenStream after_line(tokenizer, Ids{0, 1}, false);
   CHECK(after_line.add(1) == "");
   CHECK(after_line.add(0) == "\na");
-  TokenStream after_half(tokenizer, Ids{0, 2}, false);  // shown as U+FFFD
+  TokenStream after_half(tokenizer, Ids{0, 2}, false);  // the lone byte is shown as U+FFFD
   CHECK(after_half.add(3) == "");
   CHECK(after_half.finish() == "\xC3\xA9");
 }
@@ -217,7 +217,7 @@ TEST_CASE("tokenizer: text that is not UTF-8 is refused") {
         "the text is not valid UTF-8 at byte 2");
 }
 
-// The tokenizers library leaves such ids out as well.
+// The tokenizers library also leaves out such ids.
 TEST_CASE("tokenizer: an id that is no token has no text, and no name") {
   const Tokenizer tokenizer = test::SmallTokenizer().load();
   CHECK(tokenizer.has(7));
@@ -246,7 +246,7 @@ TEST_CASE("added tokens: leftmost first, of those that begin together the longes
   CHECK(tokenizer.encode("cacabbb", false) == Ids{8, 9, 10});
 }
 
-// Found by comparing random tokenizers with the library.
+// A comparison of random tokenizers with the library found this case.
 TEST_CASE("added tokens: one that strips to its left is gone where the spaces are taken") {
   test::SmallTokenizer small;
   small.added_tokens =
@@ -267,7 +267,7 @@ TEST_CASE("added tokens: a normalised one is looked for in normalised text and s
   CHECK(tokenizer.encode("acAC", false) == Ids{8, 8});
   CHECK(tokenizer.encode("bcBC", false) == Ids{2, 3, 9});
   CHECK(tokenizer.decode(Ids{8, 9}, false) == "acBC");
-  // As in the library: it is recognised as special by what it was, not by what it shows.
+  // Like the library, checks the original content for being special, not the shown text.
   CHECK(tokenizer.decode(Ids{8, 9}, true) == "ac");
 }
 
@@ -298,7 +298,7 @@ TEST_CASE("model: a character that is no token needs the unknown token") {
   const std::string message = test::error_of([&] { tokenizer.encode("axb", false); });
   CHECK(message.ends_with(
       "/tokenizer.json': model.unk_token: '[UNK]' is not in the vocabulary, and 'x' needs it"));
-  small.options = R"("unk_token":null)";  // as in the library, it vanishes
+  small.options = R"("unk_token":null)";  // the library drops it too
   CHECK(small.load().encode("axb", false) == Ids{6});
 }
 

@@ -1,4 +1,4 @@
-// Tokenizers that are no tokenizer.json: SentencePiece's file, vocab.json with merges.txt.
+// Tokenizers without tokenizer.json: SentencePiece's file, or vocab.json with merges.txt.
 #include <doctest/doctest.h>
 
 #include "base/interrupt.h"
@@ -56,7 +56,7 @@ TEST_CASE("tokenizer folders: agree with sentencepiece, transformers and tokeniz
       CHECK(tokenizer->encode(texts[k], true) == special);
       if (!row[2].is_null()) CHECK(tokenizer->decode(special, false) == row[2].as_string());
       CHECK(tokenizer->decode(special, true) == row[3].as_string());
-      // Piece by piece it is the same text.
+      // Decoding piece by piece gives the same text.
       TokenStream stream(*tokenizer, {}, true);
       std::string joined;
       for (const int32_t id : special) joined += stream.add(id);
@@ -90,7 +90,7 @@ TEST_CASE("tokenizer folders: real files without a tokenizer.json give the publi
   }
 }
 
-// A protobuf message, field by field.
+// A field of bytes in a protobuf message.
 std::string bytes_field(char field, const std::string& bytes) {
   std::string made{static_cast<char>(field << 3 | 2)};
   for (size_t rest = bytes.size();; rest >>= 7) {
@@ -116,7 +116,7 @@ std::string trainer(int model_type) {
 }
 const std::string kSpace = "\xE2\x96\x81";
 
-// With <unk>, <s>, a, b, the space and "ab"; BPE.
+// A BPE model with <unk>, <s>, a, b, the space and "ab".
 std::string small_model() {
   return trainer(2) + piece("<unk>", 2) + piece("<s>", 3) + piece("a") + piece("b") +
          piece(kSpace) + piece("ab");
@@ -241,8 +241,8 @@ TEST_CASE("tokenizer folders: nothing is found in a folder that has none") {
   CHECK_FALSE(Tokenizer::find_in(dir.path()).has_value());
 }
 
-// 'a' and 'aa' are worth the same per character: no place in the text is ever decided before the
-// end. And of normal text, what is decided is let go.
+// 'a' and 'aa' have the same score per character, so no place is decided before the end of the
+// text. In normal text, decided parts are released.
 TEST_CASE("Unigram: long words take linear time and look for interrupts") {
   const std::string low("\0\0\x80\xBF", 4);  // -1
   const std::string twice("\0\0\0\xC0", 4);  // -2
@@ -258,7 +258,7 @@ TEST_CASE("Unigram: long words take linear time and look for interrupts") {
     CHECK(interrupt_checks() - before >= 2 * (text.size() >> 17));
     CHECK(ids.size() >= text.size() / 2);
     const Ids shorter = tokenizer.encode(text.substr(0, 1000), false);
-    const bool is_same = tokenizer.decode(ids, false) == text;  // too long to be shown
+    const bool is_same = tokenizer.decode(ids, false) == text;  // avoids printing a long text
     CHECK(is_same);
     CHECK(shorter.size() >= 500);
   }

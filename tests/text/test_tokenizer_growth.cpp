@@ -1,4 +1,4 @@
-// Steps of a tokenizer that make a text much longer end with an error, not with the memory.
+// Tokenizer steps that make a text much longer end with an error before memory runs out.
 #include <string>
 
 #include <doctest/doctest.h>
@@ -10,7 +10,7 @@
 namespace fp8kv {
 namespace {
 
-// So many steps in a Sequence under the key `key`.
+// A Sequence under `key` that repeats `step` `times` times.
 std::string sequence(const std::string& key, const std::string& step, int times) {
   std::string steps;
   for (int i = 0; i < times; ++i) steps += (i > 0 ? "," : "") + step;

@@ -1,4 +1,4 @@
-// Every way in which a tokenizer.json is refused, with the whole message after the file's name.
+// Every refusal of a tokenizer.json, with the whole message after the file's name.
 #include <doctest/doctest.h>
 
 #include "support/expect_error.h"
@@ -217,7 +217,7 @@ TEST_CASE("tokenizer: refuses patterns that PCRE2 would read differently") {
   CHECK(split("\\\\p{Klingon}") ==
         at + "'\\\\p{Klingon}' uses '\\\\p{Klingon}' at byte 0: it is not the "
              "name of a general category or a script");
-  const std::string refused = split("(?<=a+)b");  // in words that differ between versions
+  const std::string refused = split("(?<=a+)b");  // the wording differs between PCRE2's versions
   CHECK(refused.starts_with(at + "'(?<=a+)b' cannot be compiled: "));
   CHECK(refused.ends_with(" (at byte 0)"));
 }

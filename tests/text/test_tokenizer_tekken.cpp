@@ -1,4 +1,4 @@
-// Mistral's tekken.json. scripts/check_tokenizers compares published ones with mistral-common.
+// Mistral's tekken.json. scripts/check_tokenizers compares published files with mistral-common.
 #include <string>
 #include <string_view>
 #include <vector>

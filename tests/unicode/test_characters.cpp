@@ -49,7 +49,7 @@ std::string sha256_hex(std::string_view text) {
   return digest.hex();
 }
 
-// What the tokenizers library knows, as digests over all characters.
+// Digests of the tokenizers library's character properties, over all characters.
 Json library_digests() {
   return Json::read(test::source_dir() / "tests/golden/unicode-digests.json");
 }
@@ -60,7 +60,7 @@ constexpr std::pair<const char*, NormalForm> kForms[] = {{"NFC", NormalForm::nfc
                                                          {"NFKD", NormalForm::nfkd}};
 
 TEST_CASE("unicode: sets of characters in patterns are the library's, for every character") {
-  // In blocks, so that some have characters that PCRE2 knows otherwise, and most have none.
+  // Goes in blocks. Some have characters that PCRE2 classifies differently, most have none.
   constexpr size_t kBlock = 1024;
   const std::vector<char32_t> all = all_characters();
   const Json classes = library_digests().at("classes");
@@ -135,7 +135,7 @@ TEST_CASE("unicode: normal forms of all texts of three pieces are the library's"
 }
 
 TEST_CASE("unicode: a long row of marks is sorted in no time") {
-  // In quadratic time this would take minutes: 2 x 10^5 marks of alternating classes.
+  // 2 x 10^5 marks of alternating classes. A quadratic step would take minutes.
   std::string text = "a";
   for (int i = 0; i < 100000; ++i) text += "\u0301\u0323";
   const std::string made = formed(text, NormalForm::nfc);
@@ -158,8 +158,8 @@ TEST_CASE("unicode: normal forms of the examples of UAX 15") {
 }
 
 TEST_CASE("unicode: a text is normalised as a whole, wherever plain characters part it") {
-  // Only stretches beyond plain characters are handed on. Were one cut in the wrong place, going
-  // through the other form of the same kind would give something else.
+  // Only stretches with other than plain characters are normalised. If a stretch were cut in the
+  // wrong place, going through the other form of the same kind would give another result.
   const char32_t characters[] = {'a',    'q',    ' ',    0xE9,   0xC5,   0x300,
                                  0x301,  0x323,  0x345,  0x1100, 0x1161, 0x11A8,
                                  0x212B, 0xFB01, 0x3042, 0x3099, 0x2F8};
@@ -247,7 +247,7 @@ TEST_CASE("utf8_front: finds the characters and the maximal broken parts, as the
     const std::string bytes{static_cast<char>(value >> 16), static_cast<char>(value >> 8),
                             static_cast<char>(value), 'A'};
     const Utf8Front front = utf8_front(bytes);
-    size_t longest = 0;  // prefix that some character begins with
+    size_t longest = 0;  // length of the longest prefix of any character
     while (longest < 4 && follows_table(bytes.substr(0, longest + 1))) ++longest;
     if (is_utf8(bytes.substr(0, 1)) || (longest > 1 && is_utf8(bytes.substr(0, longest)))) {
       wrong += front.length != (is_utf8(bytes.substr(0, 1)) ? 1 : longest);
