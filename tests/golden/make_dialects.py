@@ -186,7 +186,7 @@ def tgi_cases():
     case("f1-fnuz", checkpoint(llama(kv_cache_torch_dtype="float8_e4m3fnuz"), named("self_attn.kv_scale", 2 * s)),
          **read_as("kv_scale", 2 * s, 2 * s, ["doubled-for-fnuz", "k-before-rope", "kv-fused"],
                    format="float8_e4m3fnuz"))
-    # The branch's own script wrote a key that its loader does not read.
+    # The branch's own script wrote a key that its loader ignores.
     case("f1-own-script", checkpoint(llama(kv_cache_dtype="float8_e4m3fn"), named("self_attn.kv_scale", s)),
          **read_as("kv_scale", s, s, ["k-before-rope", "kv-fused"], observation="pre_rope",
                    producer="TGI pull request 2028"))
@@ -327,7 +327,7 @@ def compressed_cases():
                                 **named("self_attn.v_proj.output_scale", v, dtype, (1,))}
     apart = lambda k, v, dtype="BF16", shape=(1,): {**named("self_attn.k_scale", k, dtype, shape),
                                                     **named("self_attn.v_scale", v, dtype, shape)}
-    # Until 0.6 the key was compression_config, and no version was written.
+    # Before 0.6 the key was compression_config, and there was no version.
     old = config("compression_config", scheme={"observer": "minmax"})
     zero = {f"model.layers.{n}.self_attn.{x}_proj.output_zero_point": tensor("F8_E4M3", (1,), [0])
             for n in range(LAYERS) for x in "kv"}

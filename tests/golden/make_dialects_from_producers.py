@@ -184,7 +184,7 @@ def llmcompressor():
     compress("default", torch.bfloat16, save("bf16-rounded", "last-batch-observer"), kv_cache_scheme=KV)
     compress("f16", torch.float16, save("f16-rounded"), kv_cache_scheme=static)
     compress("attn_head", torch.bfloat16, save("bf16-rounded"), kv_cache_scheme={**static, "strategy": "attn_head"})
-    # Its scales of Q are memory that nobody set.
+    # Its scales of Q are uninitialised memory.
     compress("attention", torch.bfloat16, save("bf16-rounded", "q-not-measured"),
              config_groups={"group_0": {"targets": ["LlamaAttention"], "input_activations": static}})
 
@@ -215,7 +215,8 @@ def quark():
 def autoround():
     from auto_round import AutoRound
     version = importlib.metadata.version("auto-round")
-    # The form, the scheme of the weights, and what one scale is of. That of llm-compressor does not say the version.
+    # Form, scheme of the weights, and granularity of the scales. llm-compressor's form does not
+    # name the version.
     for name, form, scheme, granularity in (("auto_round", "auto_round", "FP8_STATIC", "tensor"),
                                             ("gptq", "auto_gptq", "W4A16", "tensor"),
                                             ("fp8", "fp8", "FP8_BLOCK", "tensor"),

@@ -24,7 +24,8 @@ from make_families import CASES, head_amax, model_class, save, saved_shapes, sho
 HERE = pathlib.Path(__file__).resolve().parent
 N_TOKENS = 40
 
-# The layer's name, the two norms (of the embedding, of the hidden state), the product, and whether position 0 has no embedding.
+# The layer's name, its two norms (of the embedding, of the hidden state), its product, and whether
+# position 0 has no embedding.
 BEHIND = ("model.layers.3", "{}.enorm", "{}.hnorm", "{}.eh_proj", True)
 APART = ("mtp.layers.0", "mtp.pre_fc_norm_embedding", "mtp.pre_fc_norm_hidden", "mtp.fc", False)
 DRAFTS = {"glm4-moe": BEHIND, "deepseek-v3": BEHIND, "glm4-moe-lite": BEHIND, "qwen3-next": APART, "qwen3.5": APART, "qwen3.5-moe": APART}

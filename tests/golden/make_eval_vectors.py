@@ -86,7 +86,7 @@ def main():
     base = np.abs(nll + rng.normal(0, 0.02, n))
     kld = rng.lognormal(-7, 2, n)
     agree = rng.random(n) < 0.97
-    # Two windows, one beyond the second bound; not in rising order.
+    # Two windows, one of them beyond the second bound, in no order.
     depths = np.concatenate([np.arange(700, 1200), np.arange(1, 601), np.arange(1900, 2300)])
     buckets = []
     for low, high in [(0, 512), (512, 2048), (2048, 8192)]:

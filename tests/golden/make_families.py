@@ -565,7 +565,8 @@ CASES = {
     "granite-tied": {**GRANITE, "attention_bias": True, "mlp_bias": True, "residual_multiplier": 0.22, **TIED},
     "granite-one-kv-head": {**GRANITE, **SEVEN, "attention_multiplier": 0.5, "embedding_multiplier": 12.0},
     "olmo3": OLMO3,
-    # By type of layer: with one rope_theta for all, transformers 5.23 forgets it in layers with a window.
+    # Ropes by type of layer. With a single rope_theta, transformers 5.23 forgets it in layers with
+    # a window.
     "olmo3-yarn": {**without(OLMO3, "rope_theta"), "rope_parameters": {
         "sliding_attention": {"rope_type": "default", "rope_theta": 50.0},
         "full_attention": {"rope_type": "yarn", "rope_theta": 30.0, "factor": 4.0, "original_max_position_embeddings": 64,
@@ -599,8 +600,8 @@ CASES = {
 }
 
 
-# In published files, and left alone by transformers: of the layer that predicts the token after the next; K and V of layers
-# that read the cache of another.
+# Tensors in published files that transformers ignores: those of the draft layer, and K and V of
+# layers that read another layer's cache.
 UNUSED = {"deepseek-v3": {"model.layers.3.eh_proj.weight": [32, 64],
                          "model.layers.3.self_attn.kv_a_proj_with_mqa.weight": [30, 32]},
           "glm4-moe": {"model.layers.3.eh_proj.weight": [32, 64], "model.layers.3.self_attn.q_proj.weight": [32, 32]},
@@ -682,19 +683,20 @@ def model_class(config):
     return getattr(transformers, config["architectures"][0])
 
 
-# Models whose own code is not in transformers, as one that is: by what of its config differs, and by its tensors.
+# Replaces a model whose code is not in transformers by one that is. Config keys and tensors are
+# translated.
 def stand_in(config):
     of = config["architectures"][0]
     llama = {**without(config, "auto_map"), "architectures": ["LlamaForCausalLM"], "model_type": "llama",
              "max_position_embeddings": 64}
-    if of == "InternLM3ForCausalLM":  # of which transformers has the config, and Llama's code
+    if of == "InternLM3ForCausalLM":  # transformers has its config, and Llama's code
         return {**without(llama, "bias", "qkv_bias"), "attention_bias": config["qkv_bias"], "mlp_bias": config["bias"]}
     if of == "InternLM2ForCausalLM":
         return {**without(llama, "bias"), "attention_bias": config["bias"]}
     if of in ("BaichuanForCausalLM", "BaiChuanForCausalLM"):
         return {"rope_theta": 10000.0, **without(llama, "z_loss_weight", "model_max_length"),
                 "num_key_value_heads": config["num_attention_heads"]}
-    if config["model_type"] == "gemma3n":  # whose towers transformers takes from another package
+    if config["model_type"] == "gemma3n":  # transformers takes its towers from another package
         return {**config["text_config"], "architectures": ["Gemma3nForCausalLM"], "torch_dtype": "float32",
                 "tie_word_embeddings": config.get("tie_word_embeddings", config["text_config"].get("tie_word_embeddings", True))}
     if of == "KimiK25ForConditionalGeneration":
@@ -794,7 +796,7 @@ def has_layers_of_kinds(config):
 def head_amax(kv, config):
     """[n_kv_heads] of K or V [heads, tokens, head_dim]."""
     amax = kv.abs().amax(dim=(1, 2)).numpy()
-    # Falcon's newer blocks cache K and V once for each query head.
+    # Falcon's newer blocks cache K and V once per query head.
     return amax.reshape(config["num_kv_heads"], -1).max(axis=1) if config.get("new_decoder_architecture") else amax
 
 
@@ -859,15 +861,16 @@ def compute(name, seed):
         arrays = {key: values(key, seed, **tensor) for key, tensor in tensors.items()}
         computed = stand_in(config)
         save(folder, arrays if computed == config else as_stand_in(arrays, config), computed)
-        # Eager Falcon of 5.23 adds ALiBi twice: to the mask, and to the scores.
+        # Eager Falcon of 5.23 adds ALiBi twice: to the mask and to the scores.
         attention = "sdpa" if config.get("alibi") else "eager"
-        # The product of all experts at once takes rows of whole 16 bytes alone.
+        # The product of all experts at once takes only rows of whole 16 bytes.
         experts = {"experts_implementation": "eager"} if config["model_type"].startswith(EAGER_EXPERTS) else {}
         model, info = model_class(computed).from_pretrained(
             folder, dtype=torch.float32, attn_implementation=attention, output_loading_info=True, **experts)
         assert not info["missing_keys"] and not info["unexpected_keys"] and not info["mismatched_keys"], info
         model.eval()
-        # Without a config it keeps all tokens, so the amax covers the sequence; layers that keep more need one.
+        # Without a config the cache keeps all tokens, so the amax covers the sequence. Layers of
+        # other kinds need a config.
         cache = transformers.DynamicCache(config=model.config) if has_layers_of_kinds(config) else transformers.DynamicCache()
         margin = math.inf
         with torch.no_grad():
@@ -881,7 +884,8 @@ def compute(name, seed):
                 running = running + [int(last.argmax())]
     caches = [layer for layer in cache.layers if getattr(layer, "keys", None) is not None]
     assert caches and all(layer.keys.shape[2] == N_TOKENS for layer in caches)
-    # A cache of latents has these as keys, and as values what is rotated: here that is K, and V the latent.
+    # A cache of latents has them as keys, and the rotated part as values. Here the rotated part is
+    # K, and V the latent.
     latent = "kv_lora_rank" in text_of(config)
     names = ("values", "keys") if latent else ("keys", "values")
     k_amax, v_amax = ([head_amax(getattr(layer, each)[0], config) for layer in caches] for each in names)

@@ -82,7 +82,7 @@ def sequence(name):
     return np.random.default_rng(seed).integers(3, CASES[name]["vocab_size"], N_TOKENS).tolist()
 
 
-# The reference: float64, from the files alone.
+# The reference, in float64 and from the files alone.
 
 
 def read_safetensors(path):
@@ -150,7 +150,7 @@ def reference_forward(config, weights, ids):
     norms_follow = config["model_type"] == "olmo2"
     heads_together = norms_follow or config["model_type"] == "olmoe"
     scale = config.get("attention_multiplier", 1 / math.sqrt(head_dim))
-    added = config.get("residual_multiplier", 1)  # of what a block gives
+    added = config.get("residual_multiplier", 1)  # multiplies a block's output
 
     def norm(x, name):
         return x / np.sqrt((x * x).mean(-1, keepdims=True) + config["rms_norm_eps"]) * weights[name]
@@ -214,7 +214,7 @@ def check(name):
     choice = f", clearest-cut choice of experts by {clear:.4f}" if clear < math.inf else ""
     print(f"{name}: largest relative difference {worst:.1e}, smallest greedy margin {margin:.3f}{choice}")
     assert worst < 1e-5, name
-    return margin if clear > 1e-3 else 0  # float32 and 16 bits are to choose the same experts
+    return margin if clear > 1e-3 else 0  # float32 and 16 bits must choose the same experts
 
 
 # The makers: transformers.
@@ -245,7 +245,7 @@ def make(name, seed):
         for key, p in model.named_buffers():
             if key.endswith("e_score_correction_bias"):
                 p.copy_(0.3 * torch.randn_like(p))
-    if name in moe.CASES:  # under the names that files have, which are others than those in memory
+    if name in moe.CASES:  # writes the names of files, which differ from those in memory
         model.save_pretrained(folder)
         if name not in NEW_STYLE:
             (folder / "config.json").write_text(json.dumps(old, indent=2, sort_keys=True) + "\n")

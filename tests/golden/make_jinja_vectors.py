@@ -32,7 +32,7 @@ VARIABLES = {
     "messages": [{"role": "user", "content": "q <|im_end|>"}, {"role": "assistant", "content": "a"}],
 }
 
-# One template a line; in the order of what they are about.
+# One template per line, grouped by topic.
 EXPRESSIONS = r"""
 1 + 2 * 3 - 4 / 2
 7 // 2 ~ ' ' ~ -7 // 2 ~ ' ' ~ 7 % 3 ~ ' ' ~ -7 % 3 ~ ' ' ~ 7.5 % -2
@@ -404,7 +404,7 @@ STATEMENTS = [
 def case(template: str) -> dict:
     try:
         text = _compile_jinja_template(template).render(**VARIABLES)
-        # Addresses of memory and names of Python's classes are nothing to print.
+        # Text with memory addresses or Python class names is no valid result.
         internal = " at 0x" in text or "<class" in text
         return {"template": template, **({"error": "prints an object of Python"} if internal else {"text": text})}
     except Exception as error:  # whatever Python raises

@@ -154,10 +154,10 @@ def rows():
         yield plain, 0.0017
         yield outliers.to(torch.bfloat16).to(torch.float32), 0.05
         yield plain * 1e-5, 1.0
-        yield plain.abs() * 300 + 5, 0.01  # beyond what the stored scale leaves room for
+        yield plain.abs() * 300 + 5, 0.01  # exceeds the room of the stored scale
     yield torch.zeros(64), 0.1
     yield torch.full((64,), -2.5), 0.001
-    yield torch.arange(64, dtype=torch.float32) / 4 - 8, 0.25  # ties of every format
+    yield torch.arange(64, dtype=torch.float32) / 4 - 8, 0.25  # makes ties in every format
 
 
 def hexed(x):

@@ -68,8 +68,8 @@ def positive(*shape, size):
     return size * (0.5 + torch.rand(shape))
 
 
-# Each returns what is stored beside the module's name and what the weight is worth. `w` gives the shape and, roughly, the
-# size of the values wanted.
+# Each function returns the tensors to store, by their names after the module's name, and the values
+# that they decode to. `w` gives the shape and, roughly, the size of the values.
 
 
 def fp8_channel(w, scale_dtype=torch.bfloat16):
@@ -118,7 +118,7 @@ def int8_zero(w):
 
 def e2m1(w):
     codes = torch.randint(0, 16, w.shape)
-    codes[codes == 8] = 0  # pack_fp4_to_uint8 keeps -0 only by its sign bit
+    codes[codes == 8] = 0  # pack_fp4_to_uint8 keeps only the sign bit of -0
     return E2M1[codes]
 
 
@@ -161,7 +161,8 @@ def mxfp4_blocks(w):
     return stored, worth
 
 
-# Of all experts of a layer in one tensor, where `w` has three dimensions. What is stored as "" has the name of the plain tensor.
+# If `w` has three dimensions, these store all experts of a layer in one tensor. The tensor named ""
+# keeps the plain tensor's name.
 
 
 def fp8_experts(w):
@@ -342,9 +343,9 @@ def make(name, seed):
     folder.mkdir(parents=True, exist_ok=True)
     golden = f"quantised/{name}"
     make_goldens.CASES[golden] = config
-    if "num_experts" in config or config["model_type"] == "granitemoe":  # of which the reference has a forward pass
+    if "num_experts" in config or config["model_type"] == "granitemoe":  # the reference can compute these
         make_goldens.moe.CASES[golden] = config
-    # What the weights are worth, as a model of plain F32 that transformers loads.
+    # First a plain F32 model with the decoded weights, which transformers can load.
     make_goldens.make(golden, seed)
     torch.manual_seed(seed)
     plain, stored = load_file(folder / "model.safetensors"), {}
@@ -359,7 +360,7 @@ def make(name, seed):
         stored.update({f"{module}{join}{part}" if part else key: tensor for part, tensor in parts.items()})
     save_file(plain, folder / "model.safetensors", metadata={"format": "pt"})
     make_goldens.write_golden(golden, seed)
-    # Which has no fused projections, no sinks, no chunks and no layers that differ.
+    # The reference has no fused projections, sinks, chunks or differing layers.
     clear = 1 if config["model_type"] in ("phi3", "gpt_oss", "llama4_text", "gemma4_text") else make_goldens.check(golden)
     save_file(stored, folder / "model.safetensors", metadata={"format": "pt"})
     config = {**json.loads((folder / "config.json").read_text()), "quantization_config": block}

@@ -27,8 +27,8 @@ import make_goldens
 HERE = pathlib.Path(__file__).resolve().parent / "quantised"
 LLAMA = {**make_goldens.LLAMA, "hidden_size": 64, "intermediate_size": 128, "tie_word_embeddings": True}
 CHANGES = {
-    "llmcompressor-fp8-block": {"intermediate_size": 160},  # blocks of 128 x 128, not all of them full
-    "autoawq": {"num_key_value_heads": 4},  # it wants a multiple of 64 rows
+    "llmcompressor-fp8-block": {"intermediate_size": 160},  # blocks of 128 x 128, some of them partial
+    "autoawq": {"num_key_value_heads": 4},  # it needs a multiple of 64 rows
     "modelopt-fp8-blocks": {"intermediate_size": 160},
 }
 
@@ -52,7 +52,8 @@ def load(folder, **more):
     return transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, **more)
 
 
-# Each writes what a producer makes of the model in `plain` to `out`, and returns what its weights are worth, by name.
+# Each function writes a producer's version of the model `plain` to `out`, and returns the decoded
+# weights by name.
 
 
 def llmcompressor(plain, out, modifier):
@@ -104,7 +105,7 @@ def modelopt_packed(plain, out, config):
     from modelopt.torch.quantization import qtensor
 
     model = load(plain)
-    mtq.quantize(model, getattr(mtq, config))  # running it would want CUDA
+    mtq.quantize(model, getattr(mtq, config))  # running it would need CUDA
     worth = dict(model.state_dict())
     with torch.inference_mode():
         export_hf_checkpoint(model, export_dir=out)
@@ -134,7 +135,7 @@ def gptqmodel(plain, out, settings):
     model.quantize([{"input_ids": w[0].tolist(), "attention_mask": [1] * 32} for w in windows()], backend=BACKEND.TORCH)
     model.save(out)
     worth = load_file(out + "/model.safetensors")
-    decoded = GPTQModel.load(out, device="cpu", backend=BACKEND.TORCH, dtype=torch.float16).model  # of F32 it loads none
+    decoded = GPTQModel.load(out, device="cpu", backend=BACKEND.TORCH, dtype=torch.float16).model  # it loads none in F32
     for name, module in decoded.named_modules():
         if hasattr(module, "qweight"):
             module.scales = worth[f"{name}.scales"].float()

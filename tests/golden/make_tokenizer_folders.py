@@ -29,7 +29,8 @@ LINES = CORPUS.splitlines()
 OWN = ["the  river<sep>the boat ", "<sep><sep> river", SPACE + "river", "\x00\x01", "a" * 40, "ﬁne ＡＢ \u00a0x\u3000y", "日本 日本語", "<0x41>\n\n",
        "   ", "naïve" * 5]
 
-# Small rules in place of nmt_nfkc's, which take 240 kB: some characters become others, a space, several, or nothing.
+# Small rules instead of nmt_nfkc's 240 kB: some characters become others, a space, several, or
+# nothing.
 RULES = "\n".join(["FB01\t66 69", "A0\t20", "3000\t20", "9\t20", "A\t20", "FF21\t41", "FF22\t42", "65 301\tE9", "1\t", "BD\t31 2F 32", "2028\t20 20"])
 
 

@@ -53,7 +53,8 @@ QWEN2 = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{
 SPACE = "\u2581"
 
 
-# Appended to byte-level models: a pattern that cuts elsewhere (digits, line ends, apostrophes, marks) gives other ids.
+# Merges added to byte-level models. A pattern that cuts elsewhere (digits, line ends, apostrophes,
+# marks) then gives other ids.
 TELLING_MERGES = [("1", "2"), ("12", "3"), ("123", "4"), ("4", "5"), ("6", "7"), ("2", "2"), ("3", "3"), ("33", "3"),
                   ("Ġ", "Ġ"), ("Ċ", "Ċ"), ("č", "Ċ"), ("Ġ", "Ċ"), (".", "Ċ"), ("'", "L"), ("'L", "L"), ("n", "'"),
                   ("'", "T"), ("Ì", "ģ"), ("e", "Ìģ"), ("=", "["), ("x", "="), ("Ġ", "|"), ("?", "Ġ")]
@@ -92,7 +93,8 @@ def sentencepiece(size=150, byte_pieces=True, fuse_unk=True, pre_tokenizer=None,
         tokenizer.pre_tokenizer = pre_tokenizer
     else:
         tokenizer.normalizer = normalizers.Sequence([normalizers.Prepend(SPACE), normalizers.Replace(" ", SPACE)])
-        # Trained word by word, used without a pre-tokenizer: merges then cross no word, as in the real ones.
+        # Trained by words, but used without a pre-tokenizer. So no merge crosses a word, like in
+        # real models.
         tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex(SPACE + "[^" + SPACE + "]*"), "isolated")
     train(tokenizer, size, special)
     content = json.loads(tokenizer.to_str())

@@ -52,7 +52,7 @@ CASES = {
 }
 NEW_STYLE = {"qwen3-moe-step", "olmoe-norm", "granite-moe-one", "mixtral-tied", "qwen2-moe-plain"}
 
-# How each family's router makes weights of logits, as its modeling file has it.
+# The families whose router normalises the chosen weights, by their modeling files.
 NORMALISED = {"mixtral"}
 
 
