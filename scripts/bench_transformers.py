@@ -26,7 +26,7 @@ class Observer(transformers.DynamicCache):
     """Sees K after RoPE and V as attention gets them, and keeps nothing but their maxima."""
 
     def __init__(self, config):
-        super().__init__(config=config)  # layers that keep a state do that here
+        super().__init__(config=config)  # layers with a state create it here
         self.maxima = {}
 
     def update(self, key_states, value_states, layer_idx, *args, **kwargs):
@@ -55,7 +55,7 @@ def windows_of(options):
 
 def forward_all(body, ids, batch, observer):
     for part in ids.split(batch):
-        # Without logits: nothing of them is needed, and they take more memory than the rest.
+        # Skips the logits, which nobody needs here, and which take more memory than the rest.
         body(part, past_key_values=observer, use_cache=True)
 
 
@@ -72,7 +72,7 @@ def calibrate(options):
             break
         except torch.OutOfMemoryError:
             torch.cuda.empty_cache()
-            start = time.perf_counter()  # a smaller batch should not pay for this try
+            start = time.perf_counter()  # leaves failed tries out of the time
     maxima = [observer.maxima[layer].tolist() for layer in sorted(observer.maxima)]  # waits
     seconds = time.perf_counter() - start
     row(f"transformers {transformers.__version__} calibrate, {ids.shape[0]} x {ids.shape[1]}",
@@ -100,7 +100,7 @@ def run(options):
 
     generate(2)
     generate(options.tokens)  # compiles
-    # The prompt's time is in both.
+    # Both runs include the prompt's time, which cancels.
     times = [generate(options.tokens) - generate(2) for _ in range(3)]
     step = statistics.median(times) / (options.tokens - 2)
     row(f"transformers {transformers.__version__} run, {options.batch} x {options.context}",

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Holds the GPU kernels to what the compilers make of them, no GPU needed: nvcc and hipcc, those that
-# are on PATH. Builds the modules and fails on local memory and spills, on more registers than
-# kernels/gates/registers.txt records, when the decode kernel has lost its wide loads, asynchronous
-# copies, conversions or matrix instructions, and when the product of experts has lost its blocking.
+# Checks the GPU kernels in the compilers' output, without a GPU, for nvcc and hipcc if they are on
+# PATH. Builds the modules. Fails on local memory, spills, and more registers than
+# kernels/gates/registers.txt records. Also fails if the decode kernel has lost its wide loads,
+# asynchronous copies, conversions or matrix instructions, or the product of experts its blocking.
 #   scripts/check_kernels.sh [FOLDER]      checks the modules of a build folder (build/gates)
-#   scripts/check_kernels.sh --record      rewrites kernels/gates/registers.txt from what is measured now
+#   scripts/check_kernels.sh --record      rewrites kernels/gates/registers.txt with new measurements
 #   scripts/check_kernels.sh --self-test   breaks copies of the kernels, to see every check complain
 set -euo pipefail
 cd "$(dirname "$0")/.."

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Fails when a room (a folder with sources of its own) includes a header of a room that it may not
-# use: one above it or a sibling. Every room has a row; what a room may use, and the libraries that
-# CMake links, say the same. Then fails when modules include each other, or
-# when two files define a class of one name.
+# Fails if a room (a folder with its own sources) includes a header of a room that it may not use:
+# one above it, or a sibling. Every room has a row with the rooms that it may use; CMake links the
+# same libraries.
+# Also fails if modules include each other, or if two files define a class of the same name.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 values="base core"
@@ -84,7 +84,7 @@ complain() {
   echo "$1"
   status=1
 }
-# A row for every folder with sources, and sources in every row's folder.
+# Every folder with sources must have a row, and every row's folder must have sources.
 rooms() {
   git ls-files -co --exclude-standard 'src/*.h' 'src/*.cpp' 'kernels/*.h' 'kernels/*.cuh' \
     'kernels/*.cu' 'kernels/*.cpp' 'tools/*.h' 'tools/*.cpp' | xargs -n1 dirname | sort -u

@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
 # Usage: scripts/check_names.sh [FOLDER...] | --self-test
-# Fails when two files define a class of one name in one namespace: the linker takes one of the two
-# for both (the one-definition rule), and nobody says so. Anonymous namespaces are as they should
-# be, and in kernels FP8KV_GPU is another namespace for each toolchain. Reads the sources of FOLDER (default: src, tools and kernels), formatted as they are by
-# scripts/format.sh: what is in a namespace begins at the start of a line.
+# Fails if two files define a class with the same name in one namespace. The linker would silently
+# use one of the two for both (the one-definition rule). Anonymous namespaces are allowed. In
+# kernels, FP8KV_GPU is another namespace for each toolchain.
+# Reads the sources of FOLDER (default: src, tools and kernels). Relies on the format of
+# scripts/format.sh: the contents of a namespace begin at the start of a line.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-# A line for each definition: namespace::name, and the file.
+# One line for each definition: namespace::name, and the file.
 definitions() {
   grep -rlE '^(template .*> )?(struct|class|union|enum) ' --include='*.h' --include='*.cpp' --include='*.cu' \
     --include='*.cuh' "$@" | sort | xargs awk '
@@ -36,7 +37,7 @@ clashes() {
     END { if (n > 1) print last ": defined in " files }'
 }
 
-# self_check EXPECTED TEXT: what clashes when a file with TEXT stands beside one that has A.
+# self_check EXPECTED TEXT: checks the clashes of a file with TEXT beside a file that defines A.
 self_check() {
   local found
   printf 'namespace n {\nclass A {\n};\nstruct D;\n}  // namespace n\n' >"$work/one.h"

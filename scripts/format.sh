@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Formats every source file; with --check, only says which would change.
+# Formats every source file. With --check, only lists the files that would change.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 mode=(-i)

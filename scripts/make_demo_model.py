@@ -39,7 +39,8 @@ import make_demo_text as text
 
 BOS, EOS = "<|begin_of_text|>", "<|end_of_text|>"
 WINDOW, BATCH, WARM_UP, LEARNING_RATE = 512, 4, 100, 2e-3
-# Seed of the text, how much the generator favours one form of a sentence, steps. Even choices first, to see all forms.
+# Seed of the text, the generator's preference for one form of a sentence, and steps. The first
+# round has no preference, to show all forms.
 ROUNDS = [(1, 0.0, 1800), (2, 0.6, 1500)]
 E4M3_MAX = 448.0
 
@@ -151,10 +152,12 @@ def train(tokenizer):
     return weights
 
 
-# Exponents of two per layer. "k": K up, by W_k up and W_q down. "v": V down, by W_v down and W_o up. "gain": the gain of
-# the input norm down and W_q, W_k and W_v up, which only keeps the weights that go down clear of FP16 subnormals.
-# Chosen by trial: without V in layer 1 this model answers "Iran" to "London is the capital of"; without V in layers 2
-# to 5 it still answers "England". K of layer 1 ends a little above 448, so that a scale shared with V loses V.
+# Exponents of two per layer. "k": K up, by W_k up and W_q down. "v": V down, by W_v down and W_o
+# up. "gain": the input norm's gain down, and W_q, W_k and W_v up. The gain only keeps the reduced
+# weights clear of FP16 subnormals.
+# Chosen by trial. Without V in layer 1 this model answers "Iran" to "London is the capital of".
+# Without V in layers 2 to 5 it still answers "England". K of layer 1 ends a little above 448, so
+# that a scale shared with V loses V.
 MOVES = {0: {"k": 10, "v": 0, "gain": 4}, 1: {"k": 7, "v": 14, "gain": 8}}
 
 
@@ -205,7 +208,7 @@ def load(weights):
 class SimulatedCache(DynamicCache):
     """A KV cache that stores what an FP16 or FP8 cache would give back, and notes the largest |K| and |V|."""
 
-    def __init__(self, scales=None):  # scales: per layer (k_scale, v_scale); None is an FP16 cache
+    def __init__(self, scales=None):  # per layer (k_scale, v_scale); None means an FP16 cache
         super().__init__()
         self.scales = scales
         self.amax = [[0.0, 0.0] for _ in range(CONFIG["num_hidden_layers"])]

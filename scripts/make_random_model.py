@@ -44,7 +44,7 @@ def delta_tensors(at, a):
 
 def attention_tensors(at, a):
     q, kv = a.heads * a.head_dim, a.kv_heads * a.head_dim
-    yield at + "q_proj.weight", [2 * q if a.hybrid else q, a.dim]  # beside each head its gate
+    yield at + "q_proj.weight", [2 * q if a.hybrid else q, a.dim]  # and each head's gate
     yield at + "k_proj.weight", [kv, a.dim]
     yield at + "v_proj.weight", [kv, a.dim]
     yield at + "o_proj.weight", [a.dim, q]

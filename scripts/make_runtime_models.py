@@ -21,7 +21,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 OUT = ROOT / "src/scales/rules/runtime_models_table.cpp"
-# As in config.json: "architectures" and "model_type". Those that docs/models.md has, and what else runtimes were run for.
+# "architectures" and "model_type" of config.json: the models of docs/models.md, and others that
+# runtimes were run with.
 MODELS = """
 LlamaForCausalLM llama            MistralForCausalLM mistral          Ministral3ForCausalLM ministral3
 Qwen2ForCausalLM qwen2            Qwen3ForCausalLM qwen3              GemmaForCausalLM gemma
@@ -129,7 +130,7 @@ def strings(values):
 def vllm(wheel):
     """What its registry lists, also where transformers' code is what runs."""
     text = wheel.read("vllm/model_executor/models/registry.py").decode()
-    # Each to (module, class); the lists of what is gone have other values.
+    # Models map to (module, class). Lists of removed models have other values.
     return {key.value for name, value in assigned(text) if name.endswith("_MODELS") and isinstance(value, ast.Dict)
             for key, model in zip(value.keys, value.values)
             if isinstance(key, ast.Constant) and isinstance(model, ast.Tuple)}

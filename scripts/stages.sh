@@ -1,14 +1,14 @@
 # shellcheck shell=bash
-# Stages of a long run with their seconds beside what they may take; sourced by .ci/run.
+# Stages of a long run, with their seconds and budgets. .ci/run sources this file.
 #   stage NAME BUDGET COMMAND...   runs it; BUDGET is in seconds, on two quiet cores
 #   show_stages                    all of them in a table
-# A stage over its budget is a note, never a failure: a busy machine is slow. Processor seconds are
-# there to tell one from the other.
+# A stage over its budget gets a note but does not fail, because a busy machine is slow. Processor
+# seconds tell the two apart.
 
 stage_rows=()
 stage_running=
 
-# User and system seconds of the commands waited for so far, which Linux counts in hundredths.
+# User and system seconds of all finished commands. Linux counts them in hundredths.
 processor_seconds() {
   local fields
   read -ra fields <"/proc/$$/stat"

@@ -49,7 +49,7 @@ def computed(folder, ids):
     with torch.no_grad():
         logits = model.eval()(input_ids=torch.tensor([ids]), past_key_values=cache).logits[0].float()
     nll = torch.nn.functional.cross_entropy(logits[:-1].double(), torch.tensor(ids[1:]), reduction="mean")
-    latent = "kv_lora_rank" in make_families.text_of(config)  # whose cache holds what is rotated as values
+    latent = "kv_lora_rank" in make_families.text_of(config)  # its cache holds the rotated part as values
     return {"nll": float(nll), "k_amax": [] if latent else amax_of(cache)}
 
 

@@ -1,7 +1,8 @@
 """Changes of one key of a config.json, that a family may read or not."""
 import itertools
 
-# No number of the model: names, ids, what training, generation and other parts read.
+# Keys that are no numbers of the model: names, ids, and keys for training, generation and other
+# parts.
 OTHER = {"_name_or_path", "_attn_implementation", "architectures", "attn_implementation", "audio_config", "bos_token_id",
          "decoder_start_token_id", "dtype", "eos_token_id", "forced_bos_token_id", "forced_eos_token_id", "id2label", "label2id",
          "model_type", "output_attentions", "output_hidden_states", "output_router_logits", "pad_token_id", "problem_type",
@@ -16,9 +17,10 @@ WORDS = [["silu", "gelu", "gelu_pytorch_tanh", "relu", "relu2"], ["softmax", "si
          ["rmsnorm", "layernorm"], ["per_layer", "per_head"]]
 LAYER_WORDS = [["full_attention", "sliding_attention", "linear_attention", "chunked_attention"],
                ["attention", "mamba", "moe", "mlp"], ["dense", "sparse"], ["full", "shared"], ["hybrid"]]
-# For keys that the family has, and leaves at null.
+# Values for keys that the family has, but leaves null.
 INSTEAD_OF_NULL = [True, 1, 4, 0.5]
-# Keys with which families say which layers have windows, heads, experts or a rope of their own, and what scales a product.
+# Keys that choose layers with windows, heads, experts or their own rope, and keys that scale a
+# product.
 FOREIGN = {
     "layer_types": None, "sliding_window": 7, "sliding_window_pattern": 2, "max_window_layers": 1, "use_sliding_window": True,
     "no_rope_layers": None, "no_rope_layer_interval": 2, "attention_chunk_size": 5, "attention_bias": True, "mlp_bias": True,
@@ -36,7 +38,7 @@ FOREIGN = {
     "layer_norm_eps": 0.3, "rms_norm_eps": 0.3, "norm_eps": 0.3, "layer_norm_epsilon": 0.3, "mlp_layer_types": None,
     "per_layer_config": {"0": {"head_dim": 4}}, "moe_layers": [0], "n_group": 2, "num_experts_per_tok": 1,
 }
-# Keys of the model around a language model that its numbers may depend on.
+# Keys of a model around a language model, which may affect the language model's numbers.
 OUTSIDE = ["tie_word_embeddings", "is_causal", "use_bidirectional_attention"]
 
 

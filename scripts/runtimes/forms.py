@@ -10,7 +10,7 @@ from pathlib import Path
 
 SHARD, INDEX = "model-kv-scales.safetensors", "model.safetensors.index.json"
 
-# By the names that tests/runtimes/observed.json gives them; the second is inject's --for.
+# Names in tests/runtimes/observed.json, and the value of inject's --for.
 INJECTED = {"tgi": "tgi", "tgi-2028": "tgi-2028", "A": "vllm", "vllm-rocm": "vllm-rocm",
             "vllm-per-head": "vllm", "portable": "portable"}
 
@@ -19,7 +19,7 @@ def renamed(name, of):
     return re.sub(r"([kv])_scale$", of, name)
 
 
-# Of the tensors of form A: what each stands as.
+# Names of a form's tensors, derived from each tensor of form A.
 DERIVED = {
     "B": lambda name: [renamed(name, r"attn.\1_scale")],
     "C": lambda name: [name, renamed(name, r"attn.\1_scale")],
@@ -35,8 +35,8 @@ DERIVED = {
     "auto-round blocks": lambda name: [name],
 }
 
-# The config that goes with them, where it is not that of form A: as ModelOpt, GPTQModel, AutoAWQ
-# and AutoRound write it. Loaders are shown no weights, so these stay as they were.
+# Configs of these forms that differ from form A's, as ModelOpt, GPTQModel, AutoAWQ and AutoRound
+# write them. Loaders never see the weights, so the weights stay unchanged.
 AUTOROUND = {"quant_method": "auto-round", "autoround_version": "0.16.1", "static_kv_dtype": "fp8",
              "static_kv_granularity": "tensor", "sym": True}
 FP8 = {**AUTOROUND, "bits": 8, "data_type": "fp", "fmt": "e4m3", "act_bits": 8, "act_data_type": "fp",
@@ -57,9 +57,9 @@ CONFIGS = {
                           "activation_scheme": "dynamic", "packing_format": "auto_round:fp8",
                           "weight_block_size": [128, 128]},
 }
-# What is left out of the kv_cache_scheme of form A.
+# Keys removed from the kv_cache_scheme of form A.
 LEFT_OUT = {"A, no strategy": "strategy", "A, not symmetric": "symmetric"}
-# Made with FP8 weights by 'fp8kv quantize'.
+# Forms with FP8 weights, made by 'fp8kv quantize'.
 QUANTISED = ["fp8-dynamic", "fp8-block", "fp8-static"]
 FORMS = [*INJECTED, *DERIVED, *QUANTISED]
 
@@ -94,7 +94,7 @@ def derive(source, folder, form):
     for name, (dtype, shape, data) in old.items():
         for new in DERIVED[form](name):
             tensors[new] = (dtype, [] if form == "vllm, shape []" else shape, data)
-    for name in (SHARD, INDEX, "config.json"):  # links until now
+    for name in (SHARD, INDEX, "config.json"):  # these were links
         (folder / name).unlink()
     config = json.loads((source / "config.json").read_text())
     config["quantization_config"] = CONFIGS.get(form, config["quantization_config"])
@@ -162,7 +162,7 @@ def form_of_portable(folder):
     """Which names the portable form has for this family."""
     tensors, _ = read_safetensors(folder / SHARD)
 
-    def has(rest):  # behind the layer's number
+    def has(rest):  # after the layer's number
         return any(re.search(r"\.\d+\." + rest + "$", name) for name in tensors)
 
     if has(r"\w+\.k_proj\.k_scale"):

@@ -25,7 +25,8 @@ MLA = dict(DENSE, moe_intermediate_size=128, n_routed_experts=8, num_experts_per
 INDEXER = dict(index_topk=256, index_head_dim=128, index_n_heads=4)
 GEMMA4 = dict(DENSE, head_dim=64, global_head_dim=64, sliding_window=128, hidden_size_per_layer_input=0, num_kv_shared_layers=0,
               layer_types=["sliding_attention", "full_attention"])
-# What is no model type of transformers: the one that makes it, and the one that its config.json then has.
+# Families that are not model types of transformers: the type that makes them, and the type for
+# config.json.
 AS = {"kimi_k2": ("deepseek_v3", "kimi_k2"), "gemma4_text_experts": ("gemma4_text", "gemma4_text")}
 FAMILIES = {
     "llama": dict(DENSE, head_dim=64),
@@ -77,7 +78,7 @@ def make(family, folder):
     auto = AutoModelForImageTextToText if hasattr(config, "text_config") else AutoModelForCausalLM
     model = auto.from_config(config).to(torch.bfloat16)
     model.save_pretrained(folder)
-    # As configs were written before transformers 5, beside what it writes.
+    # Adds the keys of configs from before transformers 5 to those that it writes.
     path = folder / "config.json"
     saved = json.loads(path.read_text())
     saved["model_type"] = model_type
@@ -94,7 +95,7 @@ def make(family, folder):
     path.write_text(json.dumps(saved, indent=2))
     names = {name for name, _ in model.named_modules()}
     text = getattr(config, "text_config", config)
-    # Of an attention; Nemotron-H has a mixer in every layer.
+    # Modules of attention. Nemotron-H has a mixer in every layer, so its name alone is not enough.
     ends = ("self_attn", "mixer.k_proj", "attn", "attention", "self_attention")
     cached = [layer for layer in range(text.num_hidden_layers)
               if any(name.endswith(f".{stack}.{layer}.{end}")

@@ -72,7 +72,8 @@ def bits(folder, end):
     return [[f"{int(x.view(np.uint32)):08x}" for x in tensor.float().numpy().reshape(-1)] for tensor in tensors]
 
 
-# Each makes (case, names of the scales of K and V, what fp8kv is to say, function that writes a folder).
+# Each function makes (case, names of the scales of K and V, expected messages of fp8kv, function
+# that writes a folder).
 
 KV = {"num_bits": 8, "type": "float", "strategy": "tensor", "dynamic": False, "symmetric": True}
 

