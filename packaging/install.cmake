@@ -1,4 +1,4 @@
-# What `cmake --install` and the packages hold. All paths are relative: the tree may be moved. GPU
+# The contents of `cmake --install` and of packages. All paths are relative: the tree may be moved. GPU
 # modules are installed where they are built, in lib/fp8kv, where the program looks for them.
 set(bin bin)
 set(share share)

@@ -26,7 +26,7 @@ inline constexpr const char* kIndexFile = "model.safetensors.index.json";
 // The file that transformers reads instead of the index if both exist.
 inline constexpr const char* kSingleFile = "model.safetensors";
 
-// Where a tensor of a checkpoint is: its shard, and its place in the shard.
+// The place of a tensor in a checkpoint: its shard, and its offset in the shard.
 struct TensorLocation {
   size_t shard = 0;
   TensorEntry entry;

@@ -52,8 +52,8 @@ struct KvConfig {
   std::string key;           // in config.json, as in QuantConfig; or ""
   std::string producer;      // "modelopt", "Quark", ...; "" if the config does not say
   std::string version;       // of the producer; "" if the config does not say
-  // Where the config gives the type of the cache: "'m/config.json': a.b: is 'FP8'", and the file's
-  // name in quotes. "" if it does not.
+  // The member that gives the type of the cache: "'m/config.json': a.b: is 'FP8'", and the file's
+  // name in quotes. "" if the config has none.
   std::string statement;
   std::string stated_in;
   // The type given there: e4m3fn for FP8, nvfp4, or nullopt for any other.

@@ -9,7 +9,7 @@ enum class NormKind {
   layer  // (x - mean) / deviation * weight + bias
 };
 
-// Where the norms of a block (attention, or the feed-forward part) sit; f is the block.
+// The places of norms around a block, which is attention or the feed-forward part; f is the block.
 enum class NormPlace {
   before,    // x + f(norm(x))
   after,     // x + norm(f(x)): OLMo 2

@@ -90,7 +90,7 @@ struct DataFile {
   auto operator<=>(const DataFile&) const = default;
 };
 
-// Where K was measured. Runtimes keep K after RoPE.
+// The point at which K was measured. Runtimes keep K after RoPE.
 enum class Observation {
   unknown,
   before_rope,
@@ -103,7 +103,7 @@ const char* observation_name(Observation observation);
 // nullopt for any other text.
 std::optional<Observation> observation_from_name(std::string_view name);
 
-// Where scales come from, as far as it is known. Unknown parts are empty.
+// The origin of scales, as far as it is known. Unknown parts are empty.
 struct Provenance {
   std::string source;  // "fp8kv calibrate", or the dialect they were read in: "vllm-json", ...
   std::string tool_version;

@@ -119,7 +119,7 @@ void rename_into_place(const std::filesystem::path& from, const std::filesystem:
                        bool overwrite);
 
 // A directory that is filled under a temporary name (see files/temporary.h) and then renamed.
-// Nothing is visible at `target` until `publish` succeeds. The destructor removes what was made.
+// `target` stays as it was until `publish` succeeds. The destructor removes what was made.
 class StagedDirectory {
  public:
   // REQUIRES the parent of `target` to exist. Refuses an existing `target` unless `overwrite`.

@@ -134,7 +134,7 @@ uint64_t FitSearch::least_bytes_passing() const {
 // The next number of layers to leave, if it may beat the points that are known to pass.
 std::optional<FitSearch::Asked> FitSearch::refined(size_t format) const {
   const Line& line = lines_[format];
-  // Nothing between these two was measured yet.
+  // No choice between these two was measured yet.
   const size_t above = line.fails ? *line.fails + 1 : 0;
   const size_t end = line.passes ? *line.passes : line.order.size();
   if (above >= end) return std::nullopt;

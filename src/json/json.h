@@ -73,8 +73,8 @@ class Json {
   bool get_bool(std::string_view key, bool otherwise) const;
   std::string get_string(std::string_view key, std::string_view otherwise) const;
 
-  // The same value, but members looked up by name are noted in `reads`, in this value and in values
-  // below it. Must not outlive `reads`.
+  // Returns this value, with members noted in `reads` when they are looked up by name, here and in
+  // values below. The result must not outlive `reads`.
   Json noting(JsonReads& reads) const;
 
   // "config.json: rope_scaling.factor", for messages about this value.

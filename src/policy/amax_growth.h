@@ -31,7 +31,7 @@ struct LayerGrowth {
 enum class GrowthOf { layer, head };
 
 // Returns the growth from `before` to `after`; the text of `after` contains that of `before`.
-// Nothing grew if both have equally many tokens. REQUIRES the same layers, and 0 < before.tokens <=
+// It is 0 if both have equally many tokens. REQUIRES the same layers, and 0 < before.tokens <=
 // after.tokens.
 AmaxGrowth amax_growth(const AmaxAfter& before, const AmaxAfter& after, GrowthOf of);
 // The growth of every layer. Same requirements as amax_growth.

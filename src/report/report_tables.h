@@ -17,7 +17,7 @@ std::string summary_table(const EvalReport& report);
 // One row for each candidate, layer and tensor. Sortable.
 std::string layer_table(const EvalReport& report);
 
-// What was measured, on which text, and with which model and device.
+// Lists the measured caches, the text, the model and the device.
 std::string provenance_list(const EvalReport& report);
 
 }  // namespace fp8kv

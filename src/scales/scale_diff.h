@@ -10,7 +10,7 @@
 
 namespace fp8kv {
 
-// The same scale on both sides. `ratio` is b / a.
+// One scale on both sides. `ratio` is b / a.
 struct ScalePair {
   float a = 0;
   float b = 0;

@@ -30,7 +30,7 @@ enum class ScaleSpelling {
 
 // Returns nullopt unless the tensor is a scale or zero point of K, V, both or Q.
 std::optional<ScaleSpelling> scale_spelling(std::string_view tensor);
-// The same without Q: returns nullopt for its scales.
+// Like scale_spelling, but returns nullopt for scales of Q.
 std::optional<ScaleSpelling> kv_scale_spelling(std::string_view tensor);
 
 // The names of all scale tensors in a checkpoint, sorted.

@@ -34,7 +34,7 @@ Token token_from(const Json& json) {
 }
 
 int32_t checked_id(int64_t id, const std::string& where) {
-  // Nothing is allocated by id here, and embeddings have fewer rows than this.
+  // No memory is allocated by id here, and embeddings have fewer rows than this.
   if (id < 0 || id >= INT32_MAX) fail(where, ": the id ", id, " is out of range");
   return static_cast<int32_t>(id);
 }

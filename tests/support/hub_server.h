@@ -1,6 +1,6 @@
 // A hub on 127.0.0.1 for tests. Serves folders as ORG/NAME/resolve/REVISION/FILE, and shards from
 // another host name, like the hub's storage. Records all requests. A test can replace any answer.
-// Nothing depends on time.
+// It never looks at a clock.
 #pragma once
 
 #include <atomic>

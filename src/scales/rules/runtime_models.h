@@ -50,7 +50,7 @@ uint8_t runtime_model_number(std::string_view architecture, std::string_view mod
 // tell.
 RuntimeVersion first_version(uint8_t number, std::string_view runtime);
 
-// What the table says about versions `first` to `last` of a runtime. Returns a rule if the last of
+// The table's answer about versions `first` to `last` of a runtime. Returns a rule if the last of
 // them lacks the model, and a note if only the later ones have it. Otherwise returns nullptr, as it
 // does if the table does not tell. `runtime` is spelled as in a column.
 const RuntimeRule* model_rule(uint8_t number, std::string_view runtime, RuntimeVersion first,

@@ -30,7 +30,7 @@ struct RuntimeColumn {
 // "all versions".
 std::string versions_text(const RuntimeColumn& first, const RuntimeColumn& last);
 std::string versions_text(const RuntimeColumn& column);
-// The same text without versions that do not know the model of these facts: "0.8.4 and newer".
+// Leaves out versions that do not know the model of these facts: "0.8.4 and newer".
 std::string versions_text(const RuntimeColumn& first, const RuntimeColumn& last, FactSet facts);
 
 std::span<const RuntimeColumn> runtime_columns();

@@ -1,5 +1,5 @@
-// What runtimes will do with scales that are about to be written: which runtimes lose them, and how
-// large the rounding errors are.
+// Predicts what runtimes do with scales that are about to be written: which runtimes lose them, and
+// how large the rounding errors are.
 #pragma once
 
 #include <optional>

@@ -44,7 +44,7 @@ inline Hybrid nemotron_h() {
           {}};
 }
 
-// The same model in the form of transformers 5: no number of layers, and a number that is not JSON.
+// Nemotron-H in the form of transformers 5: no number of layers, and a number that is not JSON.
 inline Hybrid nemotron_h_listed() {
   Hybrid model = nemotron_h();
   model.config = hybrid_config(

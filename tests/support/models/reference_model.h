@@ -11,7 +11,7 @@
 
 namespace fp8kv::test {
 
-// What a cache turns a value of K or V into. Without one, values stay unchanged.
+// Turns a value of K or V into what a cache returns. Without one, values stay unchanged.
 using CacheRounding =
     std::function<double(double value, int64_t layer, int64_t kv_head, bool is_key)>;
 
