@@ -8,6 +8,7 @@
 #include "base/interrupt.h"
 #include "json/json.h"
 #include "text/tokenizer_parts.h"
+#include "unicode/characters.h"
 
 namespace fp8kv {
 namespace {
@@ -182,6 +183,28 @@ std::string Tokenizer::decode(std::span<const int32_t> ids, bool skip_special_to
   }
   decoding.finish();
   return decoding.take();
+}
+
+// A second time behind itself: decoders may drop a space at the beginning of a text.
+std::string Tokenizer::bytes_of(int32_t id) const {
+  const auto times = [&](int count) {
+    Decoding decoding(state_->decoder, Broken::kept);
+    for (int i = 0; i < count; ++i) add_token(*state_, id, false, decoding);
+    decoding.finish();
+    return decoding.take();
+  };
+  return times(2).substr(times(1).size());
+}
+
+std::string Tokenizer::text_of(int32_t id) const {
+  const std::string bytes = bytes_of(id);
+  std::string text;
+  for (std::string_view rest = bytes; !rest.empty();) {
+    const Utf8Front front = utf8_front(rest);
+    text += front.length > 0 ? rest.substr(0, front.length) : std::string_view("\xEF\xBF\xBD");
+    rest.remove_prefix(front.length > 0 ? front.length : std::max<size_t>(front.bad, 1));
+  }
+  return text;
 }
 
 const std::vector<int32_t>& Tokenizer::prefix() const {

@@ -50,6 +50,32 @@ TEST_CASE("tokenizer: agrees with the tokenizers library on the committed cases"
   }
 }
 
+TEST_CASE("tokenizer: the bytes of tokens, joined, are the text of all of them") {
+  const Json file = Json::read(test::source_dir() / "tests/golden/tokenizer-cases.json");
+  const test::TempDir dir;
+  const Json cases = file.at("cases");
+  size_t compared = 0;
+  for (size_t i = 0; i < cases.size(); ++i) {
+    const Json one = cases[i];
+    CAPTURE(one.at("name").as_string());
+    const Tokenizer tokenizer = Tokenizer::load(
+        dir.write("tokenizer.json", JsonWriter().value(one.at("tokenizer")).text()));
+    for (size_t k = 0; k < one.at("texts").size(); ++k) {
+      const Ids ids = tokenizer.encode(one.at("texts")[k].as_string(), false);
+      // Behind a first token, since a decoder may drop the space that a text begins with.
+      if (ids.size() < 2) continue;
+      const std::string whole = tokenizer.decode(ids, false);
+      const std::string begin = tokenizer.decode(std::span(ids).first(1), false);
+      if (!whole.starts_with(begin)) continue;  // the first is half a character
+      std::string joined = begin;
+      for (const int32_t id : std::span(ids).subspan(1)) joined += tokenizer.bytes_of(id);
+      CHECK(joined == whole);
+      ++compared;
+    }
+  }
+  CHECK(compared > 50);
+}
+
 TEST_CASE("tokenizer: agrees with the published vectors of real tokenizers") {
   for (const std::string name : {"gpt2", "llama2", "qwen2.5"}) {
     const auto folder = test::shared_data("tokenizers/" + name);

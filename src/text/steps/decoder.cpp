@@ -99,8 +99,11 @@ void Decoder::add(const Json& json) {
   }
 }
 
-Decoding::Decoding(const Decoder& decoder)
-    : steps_(decoder.steps_), states_(decoder.steps_.size()), limit_(0, decoder.where_) {}
+Decoding::Decoding(const Decoder& decoder, Broken broken)
+    : steps_(decoder.steps_),
+      broken_(broken),
+      states_(decoder.steps_.size()),
+      limit_(0, decoder.where_) {}
 
 std::string Decoding::replaced(std::string_view text, std::string_view from,
                                std::string_view to) const {
@@ -237,6 +240,7 @@ void Decoding::finish(size_t step) {
 // Passes on the complete characters of the held bytes, and U+FFFD for invalid bytes.
 void Decoding::flush_bytes(size_t step, bool last) {
   std::string& held = states_[step].held;
+  if (broken_ == Broken::kept) return pass(step, std::exchange(held, {}));
   std::string characters;
   size_t at = 0;
   while (at < held.size()) {
@@ -253,7 +257,7 @@ void Decoding::flush_bytes(size_t step, bool last) {
 void Decoding::flush_byte_pieces(size_t step) {
   const std::string run = std::exchange(states_[step].held, {});
   if (run.empty()) return;
-  if (is_utf8(run)) {
+  if (broken_ == Broken::kept || is_utf8(run)) {
     pass(step, run);
     return end_token(step + 1);
   }
@@ -267,6 +271,7 @@ void Decoding::flush_byte_pieces(size_t step) {
 void Decoding::flush_piece_bytes(size_t step, bool last) {
   State& state = states_[step];
   std::string characters;
+  if (broken_ == Broken::kept) characters = std::exchange(state.held, {});
   size_t at = 0;
   while (at < state.held.size()) {
     const Utf8Front front = utf8_front(std::string_view(state.held).substr(at));

@@ -61,11 +61,14 @@ class Decoder {
   std::string where_;  // for messages
 };
 
+// Decides about bytes that are not UTF-8: they become U+FFFD, or they stay.
+enum class Broken { replaced, kept };
+
 // Decodes one sequence of tokens. Each step passes on only text that no later token can change. So
 // the taken texts together equal the decoding of all tokens at once.
 class Decoding {
  public:
-  explicit Decoding(const Decoder& decoder);
+  explicit Decoding(const Decoder& decoder, Broken broken = Broken::replaced);
 
   // Throws if the text grows too much; see GrowthLimit.
   void add(std::string_view token);
@@ -102,6 +105,7 @@ class Decoding {
   std::string replaced(std::string_view text, std::string_view from, std::string_view to) const;
 
   const std::vector<Decoder::Step>& steps_;
+  Broken broken_;
   std::vector<State> states_;
   PatternScratch match_;
   GrowthLimit limit_;  // for all tokens together
