@@ -30,18 +30,23 @@ std::string few_shot_prompt(const ChoiceItem& item, std::span<const ChoiceItem> 
   return prompt + item.prompt;
 }
 
+Alternatives encode_continuations(const std::string& prompt,
+                                  std::span<const std::string> continuations,
+                                  const EncodeText& encode) {
+  const auto begin = static_cast<int64_t>(encode(stripped_right(prompt)).size());
+  Alternatives made;
+  for (const std::string& each : continuations) made.push_back({encode(prompt + each), begin});
+  return made;
+}
+
 Alternatives encode_choices(const ChoiceItem& item, const std::string& prompt,
                             const EncodeText& encode) {
-  const std::string_view context = stripped_right(prompt);
-  const std::string blanks = prompt.substr(context.size());
-  const auto begin = static_cast<int64_t>(encode(context).size());
-  Alternatives made;
-  for (const std::string& choice : item.choices) {
-    Alternative each{encode(cat(context, blanks, " ", choice)), begin};
-    if (begin < 1 || static_cast<int64_t>(each.ids.size()) <= begin) {
-      fail(item.where, ": the choice ", quote(choice), " adds no token to its prompt");
-    }
-    made.push_back(std::move(each));
+  std::vector<std::string> choices;
+  for (const std::string& choice : item.choices) choices.push_back(" " + choice);
+  Alternatives made = encode_continuations(prompt, choices, encode);
+  for (size_t i = 0; i < made.size(); ++i) {
+    if (made[i].begin >= 1 && made[i].begin < static_cast<int64_t>(made[i].ids.size())) continue;
+    fail(item.where, ": the choice ", quote(item.choices[i]), " adds no token to its prompt");
   }
   return made;
 }

@@ -24,8 +24,14 @@ std::string description_of(const ChoiceItem& item);
 // Text as ids, with what the tokenizer puts before any text.
 using EncodeText = std::function<std::vector<int32_t>(std::string_view)>;
 
-// The ids of every choice behind `prompt`. Context and choice are encoded as one text and parted
-// where the context alone would end; blanks at the end of the context belong to the choice.
+// The ids of each continuation behind `prompt`. Both are encoded as one text and parted where the
+// prompt alone would end; blanks at the end of the prompt belong to the continuation. One that adds
+// no token, or has none before it, has no `begin` from 1 to the last id.
+Alternatives encode_continuations(const std::string& prompt,
+                                  std::span<const std::string> continuations,
+                                  const EncodeText& encode);
+
+// The same of every choice, behind a blank.
 // Throws, naming the item, for a choice that adds no token.
 Alternatives encode_choices(const ChoiceItem& item, const std::string& prompt,
                             const EncodeText& encode);
