@@ -6,7 +6,7 @@
 
 #include "backend/backend.h"
 #include "core/config.h"
-#include "generate/generate.h"
+#include "generate/requests.h"
 #include "generate/runner.h"
 
 namespace fp8kv {

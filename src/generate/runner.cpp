@@ -193,4 +193,11 @@ std::vector<int32_t> Runner::drawn(int64_t n) {
   return ids;
 }
 
+void Runner::drawn_logits(size_t index, std::span<float> out) {
+  const TensorView all = logits_.view();
+  const size_t row_bytes = static_cast<size_t>(config_.vocab_size) * sizeof(float);
+  const TensorView row = {all.data + index * row_bytes, DType::f32, Shape{1, config_.vocab_size}};
+  backend_.download(row, std::as_writable_bytes(out));
+}
+
 }  // namespace fp8kv

@@ -58,6 +58,8 @@ class Runner {
   // One token of each part, all of which ask for the next. To be called with one cache until
   // forget_recordings().
   std::vector<int32_t> decode(std::span<const StepPart> parts, const KvCache& cache);
+  // The logits that the `index`-th token of the last prefill() or decode() was drawn from.
+  void drawn_logits(size_t index, std::span<float> out);  // [vocab_size]
   void forget_recordings() { buckets_.clear(); }
 
  private:

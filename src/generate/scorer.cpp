@@ -1,11 +1,11 @@
 #include "generate/scorer.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "base/cpu_topology.h"
 #include "base/error.h"
 #include "base/interrupt.h"
+#include "generate/log_probabilities.h"
 
 namespace fp8kv {
 namespace {
@@ -38,19 +38,6 @@ struct Asked {
   ContinuationScore* score = nullptr;
 };
 
-struct RowSum {
-  double log_sum = 0;
-  size_t best = 0;
-};
-
-RowSum sum_of(std::span<const float> logits) {
-  const auto best = std::max_element(logits.begin(), logits.end());
-  double sum = 0;
-  for (const float each : logits) sum += std::exp(double{each} - double{*best});
-  if (std::isnan(sum)) fail("a logit is NaN");
-  return {double{*best} + std::log(sum), static_cast<size_t>(best - logits.begin())};
-}
-
 int64_t read_of(const Alternative& each) {
   return static_cast<int64_t>(each.ids.size()) - 1;
 }
@@ -75,8 +62,12 @@ std::span<const int32_t> context_of(const Alternatives& item, int64_t stem) {
 // One batch of items through the model.
 class ScoredBatch {
  public:
-  ScoredBatch(Runner& runner, KvCache& cache, ThreadPool& pool, int64_t vocab_size)
-      : runner_(runner), cache_(cache), pool_(pool), vocab_size_(static_cast<size_t>(vocab_size)) {}
+  ScoredBatch(const ScoringParts& parts, KvCache& cache)
+      : runner_(parts.runner),
+        cache_(cache),
+        pool_(parts.pool),
+        step_rows_(parts.step_rows),
+        vocab_size_(static_cast<size_t>(parts.config.vocab_size)) {}
 
   void run(std::span<Admitted> items) {
     size_t rounds = 0;
@@ -98,7 +89,7 @@ class ScoredBatch {
  private:
   // Pieces in steps, cut where a step is full.
   void compute(const std::vector<Piece>& pieces) {
-    int64_t room = kStepRows;
+    int64_t room = step_rows_;
     std::vector<Piece> step;
     for (Piece rest : pieces) {
       while (rest.begin < rest.end) {
@@ -110,7 +101,7 @@ class ScoredBatch {
         if (room > 0) continue;
         compute_step(step);
         step.clear();
-        room = kStepRows;
+        room = step_rows_;
       }
     }
     if (!step.empty()) compute_step(step);
@@ -146,7 +137,7 @@ class ScoredBatch {
       sums_.resize(n);
       pool_.run(static_cast<int64_t>(n), [&](int64_t job, int /*thread*/) {
         const auto row = static_cast<size_t>(job);
-        sums_[row] = sum_of(logits.subspan(row * vocab_size_, vocab_size_));
+        sums_[row] = sum_logits(logits.subspan(row * vocab_size_, vocab_size_));
       });
       for (; next < asked.size() && asked[next].row < first + n; ++next) {
         const Asked& each = asked[next];
@@ -171,8 +162,9 @@ class ScoredBatch {
   Runner& runner_;
   KvCache& cache_;
   ThreadPool& pool_;
+  int64_t step_rows_;
   size_t vocab_size_;
-  std::vector<RowSum> sums_;  // of the rows in hand
+  std::vector<LogitSum> sums_;  // of the rows in hand
 };
 
 }  // namespace
@@ -194,35 +186,29 @@ int64_t scorer_pages(std::span<const Alternatives> items, int64_t max_items) {
   return std::max(pages[0], std::min(sum, kPooledTokens / kPageSize));
 }
 
-Scorer::Scorer(const Checkpoint& checkpoint, const ModelConfig& config, Backend& backend,
-               int64_t max_items, int64_t max_tokens, int threads)
-    : pool_(threads > 0 ? threads : usable_cores()),
-      config_(config),
-      max_items_(max_items),
-      runner_(checkpoint, config, backend, {kStepRows, max_items, max_tokens, max_items}) {}
-
-std::vector<std::vector<ContinuationScore>> Scorer::run(KvCache& cache,
-                                                        std::span<const Alternatives> items) {
+std::vector<std::vector<ContinuationScore>> score_alternatives(
+    const ScoringParts& parts, KvCache& cache, std::span<const Alternatives> items) {
+  const bool keeps_states = parts.config.recurrence.has_value();
   std::vector<std::vector<ContinuationScore>> scores(items.size());
   // A state cannot go back to where alternatives part: each is then an item of its own.
   std::vector<Alternatives> parted;
   std::vector<std::vector<ContinuationScore>> parted_scores;
-  if (config_.recurrence) {
+  if (keeps_states) {
     for (const Alternatives& item : items) {
       for (const Alternative& each : item) parted.push_back({each});
     }
     parted_scores.resize(parted.size());
   }
-  const std::span<const Alternatives> all = config_.recurrence ? parted : items;
-  auto& out = config_.recurrence ? parted_scores : scores;
-  ScoredBatch batch(runner_, cache, pool_, config_.vocab_size);
+  const std::span<const Alternatives> all = keeps_states ? parted : items;
+  auto& out = keeps_states ? parted_scores : scores;
+  ScoredBatch batch(parts, cache);
   for (size_t next = 0; next < all.size();) {
     std::vector<Admitted> admitted;
-    for (; next < all.size() && static_cast<int64_t>(admitted.size()) < max_items_; ++next) {
+    for (; next < all.size() && static_cast<int64_t>(admitted.size()) < parts.max_items; ++next) {
       const Alternatives& item = all[next];
       Admitted each{&item, &out[next], {}, static_cast<int32_t>(admitted.size()), stem_of(item)};
       if (!cache.admit(each.cached, context_of(item, each.stem), tokens_read(item),
-                       !config_.recurrence)) {
+                       !keeps_states)) {
         break;
       }
       out[next].resize(item.size());
@@ -232,10 +218,22 @@ std::vector<std::vector<ContinuationScore>> Scorer::run(KvCache& cache,
     batch.run(admitted);
     for (Admitted& each : admitted) cache.release(each.cached);
   }
-  for (size_t i = 0, at = 0; config_.recurrence && i < items.size(); ++i) {
+  for (size_t i = 0, at = 0; keeps_states && i < items.size(); ++i) {
     for (size_t k = 0; k < items[i].size(); ++k) scores[i].push_back(parted_scores[at++][0]);
   }
   return scores;
+}
+
+Scorer::Scorer(const Checkpoint& checkpoint, const ModelConfig& config, Backend& backend,
+               int64_t max_items, int64_t max_tokens, int threads)
+    : pool_(threads > 0 ? threads : usable_cores()),
+      config_(config),
+      max_items_(max_items),
+      runner_(checkpoint, config, backend, {kStepRows, max_items, max_tokens, max_items}) {}
+
+std::vector<std::vector<ContinuationScore>> Scorer::run(KvCache& cache,
+                                                        std::span<const Alternatives> items) {
+  return score_alternatives({config_, runner_, pool_, kStepRows, max_items_}, cache, items);
 }
 
 }  // namespace fp8kv

@@ -28,6 +28,22 @@ struct ContinuationScore {
 // Tokens of an alternative that the model reads: all but the last.
 int64_t tokens_read(const Alternatives& item);
 
+// What scoring runs on.
+struct ScoringParts {
+  const ModelConfig& config;
+  Runner& runner;
+  ThreadPool& pool;
+  int64_t step_rows = 0;  // tokens in a step, at most those of the runner
+  int64_t max_items = 0;  // at once, at most as many as the runner has sequences and states
+};
+
+// Scores by item, then by alternative. REQUIRES that the cache has free pages for the longest item,
+// and that no sequence in the cache is still to compute some of its prompt.
+std::vector<std::vector<ContinuationScore>> score_alternatives(const ScoringParts& parts,
+                                                               KvCache& cache,
+                                                               std::span<const Alternatives> items);
+
+// A model that does nothing else.
 class Scorer {
  public:
   // At most `max_items` at once, none of more tokens than `max_tokens`.
@@ -35,7 +51,7 @@ class Scorer {
          int64_t max_items, int64_t max_tokens, int threads);
 
   const Runner& runner() const { return runner_; }
-  // Scores by item, then by alternative. REQUIRES that the cache has pages for the longest item.
+  // See score_alternatives.
   std::vector<std::vector<ContinuationScore>> run(KvCache& cache,
                                                   std::span<const Alternatives> items);
 

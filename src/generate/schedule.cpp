@@ -1,0 +1,268 @@
+#include "generate/schedule.h"
+
+#include <algorithm>
+#include <chrono>
+#include <deque>
+#include <span>
+#include <vector>
+
+#include "base/cpu_topology.h"
+#include "base/error.h"
+#include "base/interrupt.h"
+
+namespace fp8kv {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+bool is_in(const std::vector<int32_t>& ids, int32_t id) {
+  return std::find(ids.begin(), ids.end(), id) != ids.end();
+}
+
+struct Active {
+  size_t index = 0;
+  Request request;
+  KvCache::Sequence cached;
+  int32_t state = 0;  // slot of its states
+  int32_t last_id = 0;
+  int64_t new_tokens = 0;
+  bool stopped = false;
+
+  int64_t prompt_size() const { return static_cast<int64_t>(request.prompt.size()); }
+  bool in_prompt() const { return cached.tokens < prompt_size(); }
+};
+
+// One run.
+class Schedule {
+ public:
+  Schedule(const ScheduleParts& parts, const RequestSource& source, const GenerationEvents& events)
+      : config_(parts.config),
+        options_(parts.options),
+        runner_(parts.runner),
+        cache_(parts.cache),
+        pool_(parts.pool),
+        source_(source),
+        events_(events) {
+    for (auto slot = static_cast<int32_t>(options_.max_batch); slot > 0;) {
+      free_states_.push_back(--slot);
+    }
+  }
+
+  GenerationStats run() {
+    while (true) {
+      admit();
+      if (active_.empty()) return stats_;
+      check_interrupt();
+      prefill();
+      decode();
+    }
+  }
+
+ private:
+  // Takes in prompts until one has to wait for another to end, or there are none.
+  void admit() {
+    while (static_cast<int64_t>(active_.size()) < options_.max_batch) {
+      if (!next_) next_ = source_(active_.empty());
+      if (!next_) return;
+      if (next_->is_scored()) {
+        // However many there are, what is active goes on between them.
+        if (!score() || !active_.empty()) return;
+        continue;
+      }
+      Active sequence;
+      if (!cache_.admit(sequence.cached, next_->prompt, longest(*next_, config_.max_seq_len),
+                        options_.share_prefixes && !config_.recurrence)) {
+        FP8KV_ASSERT(!active_.empty());  // each fits alone, see check_pages
+        return;
+      }
+      if (stats_.requests++ == 0) start_ = Clock::now();
+      sequence.index = numbered_++;
+      sequence.state = free_states_.back();
+      free_states_.pop_back();
+      sequence.request = *std::move(next_);
+      next_.reset();
+      stats_.prompt_tokens += sequence.request.prompt.size();
+      stats_.prompt_pages += static_cast<uint64_t>(KvCache::pages_for(sequence.prompt_size()));
+      stats_.shared_pages += static_cast<uint64_t>(KvCache::pages_for(sequence.cached.tokens));
+      active_.push_back(std::move(sequence));
+    }
+  }
+
+  // Whether the next one's continuations can be scored beside what is active. Pages of a prompt
+  // that is still being read may be shared, so it is read first; states are all in use.
+  bool can_score() const {
+    if (!next_ || !next_->is_scored()) return false;
+    if (active_.empty()) return true;
+    return !config_.recurrence &&
+           KvCache::pages_for(tokens_read(next_->continuations)) <= cache_.free_pages() &&
+           std::none_of(active_.begin(), active_.end(),
+                        [](const Active& each) { return each.in_prompt(); });
+  }
+
+  // Scores the next one, and those after it that are there already. False when it has to wait.
+  bool score() {
+    const auto begin = Clock::now();
+    const size_t first = numbered_;
+    std::vector<Alternatives> items;
+    while (can_score() && static_cast<int64_t>(items.size()) < options_.max_batch) {
+      items.push_back(std::move(next_->continuations));
+      ++numbered_;
+      next_ = source_(false);
+    }
+    if (items.empty()) return false;
+    const ScoringParts parts = {config_, runner_, pool(), options_.chunk_rows, options_.states()};
+    const auto scores = score_alternatives(parts, cache_, items);
+    for (size_t i = 0; i < items.size(); ++i) {
+      for (const Alternative& each : items[i]) {
+        stats_.scored_tokens += each.ids.size() - static_cast<size_t>(each.begin);
+      }
+      stats_.scored_continuations += items[i].size();
+      events_.scored(first + i, scores[i]);
+    }
+    stats_.scoring_seconds += seconds_since(begin);
+    return true;
+  }
+
+  ThreadPool& pool() {
+    if (!pool_) pool_.emplace(options_.threads > 0 ? options_.threads : usable_cores());
+    return *pool_;
+  }
+
+  // One step of prompts, the first that came first: what a prompt shares with one before it is then
+  // computed before it or in the same step.
+  void prefill() {
+    int64_t room = options_.chunk_rows;
+    std::vector<StepPart> parts;
+    std::vector<Active*> members;
+    for (Active& sequence : active_) {
+      if (room == 0) break;
+      if (!sequence.in_prompt()) continue;
+      const int64_t begin = sequence.cached.tokens;
+      const int64_t count = std::min(room, sequence.prompt_size() - begin);
+      extend(sequence, count);
+      room -= count;
+      StepPart part{std::span(sequence.request.prompt).subspan(begin, count),
+                    &sequence.cached,
+                    {},
+                    sequence.state};
+      if (!sequence.in_prompt()) {
+        part.next = sequence.request.sampling;
+        members.push_back(&sequence);
+      }
+      parts.push_back(part);
+    }
+    if (parts.empty()) return;
+    const auto begin = Clock::now();
+    const std::vector<int32_t> ids = runner_.prefill(parts, cache_);
+    stats_.prefill_seconds += seconds_since(begin);
+    accept_all(members, ids);
+    retire();
+  }
+
+  // One token of every sequence that is past its prompt.
+  void decode() {
+    std::vector<StepPart> parts;
+    std::vector<Active*> members;
+    for (Active& sequence : active_) {
+      if (sequence.in_prompt()) continue;
+      extend(sequence, 1);
+      parts.push_back({std::span(&sequence.last_id, 1), &sequence.cached, sequence.request.sampling,
+                       sequence.state});
+      members.push_back(&sequence);
+    }
+    if (parts.empty()) return;
+    const auto begin = Clock::now();
+    const std::vector<int32_t> ids = runner_.decode(parts, cache_);
+    stats_.decode_seconds += seconds_since(begin);
+    accept_all(members, ids);
+    retire();
+  }
+
+  void extend(Active& sequence, int64_t tokens) {
+    const bool extended = cache_.extend(sequence.cached, tokens);
+    FP8KV_ASSERT(extended);  // its pages are its own since it was admitted
+  }
+
+  void accept_all(std::span<Active* const> members, std::span<const int32_t> ids) {
+    std::vector<size_t> asked;
+    for (size_t i = 0; i < ids.size(); ++i) {
+      if (members[i]->request.logprobs) asked.push_back(i);
+    }
+    const auto width = static_cast<size_t>(config_.vocab_size);
+    logits_.resize(asked.size() * width);
+    for (size_t k = 0; k < asked.size(); ++k) {
+      runner_.drawn_logits(asked[k], std::span(logits_).subspan(k * width, width));
+    }
+    std::vector<TokenLogProbabilities> found(ids.size());
+    if (!asked.empty()) {
+      pool().run(static_cast<int64_t>(asked.size()), [&](int64_t job, int /*thread*/) {
+        const auto k = static_cast<size_t>(job);
+        const size_t i = asked[k];
+        found[i] = log_probabilities(std::span(logits_).subspan(k * width, width), ids[i],
+                                     *members[i]->request.logprobs);
+      });
+    }
+    for (size_t i = 0; i < ids.size(); ++i) accept(*members[i], ids[i], found[i]);
+  }
+
+  void accept(Active& sequence, int32_t id, const TokenLogProbabilities& found) {
+    if (stats_.new_tokens == 0) stats_.first_token_seconds = seconds_since(start_);
+    ++stats_.new_tokens;
+    ++sequence.new_tokens;
+    sequence.last_id = id;
+    sequence.stopped = is_in(options_.stop_ids, id) || is_in(sequence.request.stop_ids, id);
+    if (sequence.stopped) return;
+    if (sequence.request.logprobs) events_.logprobs(sequence.index, found);
+    events_.token(sequence.index, id);
+    sequence.stopped = events_.ends && events_.ends(sequence.index);
+  }
+
+  std::optional<FinishReason> finished(const Active& sequence) const {
+    if (sequence.new_tokens == 0) return std::nullopt;
+    if (sequence.stopped) return FinishReason::stop;
+    if (sequence.new_tokens == sequence.request.max_new_tokens) return FinishReason::length;
+    if (sequence.cached.tokens == config_.max_seq_len) return FinishReason::context;
+    return std::nullopt;
+  }
+
+  // Gives back the pages and the states of sequences that have ended.
+  void retire() {
+    std::erase_if(active_, [&](Active& sequence) {
+      const std::optional<FinishReason> reason = finished(sequence);
+      if (!reason) return false;
+      events_.finished(sequence.index, *reason);
+      cache_.release(sequence.cached);
+      free_states_.push_back(sequence.state);
+      return true;
+    });
+  }
+
+  const ModelConfig& config_;
+  const GenerationOptions& options_;
+  Runner& runner_;
+  KvCache& cache_;
+  std::optional<ThreadPool>& pool_;
+  const RequestSource& source_;
+  const GenerationEvents& events_;
+  std::deque<Active> active_;  // in the order they came
+  // The last first. Never more are taken than there are requests.
+  std::vector<int32_t> free_states_;
+  std::optional<Request> next_;  // waits for pages
+  size_t numbered_ = 0;          // requests taken in
+  std::vector<float> logits_;    // [rows that log-probabilities are wanted of, vocab_size]
+  Clock::time_point start_;
+  GenerationStats stats_;
+};
+
+}  // namespace
+
+GenerationStats run_schedule(const ScheduleParts& parts, const RequestSource& source,
+                             const GenerationEvents& events) {
+  return Schedule(parts, source, events).run();
+}
+
+}  // namespace fp8kv
