@@ -1,4 +1,4 @@
-// What generation is asked for, and what it tells while it goes on. Computes nothing.
+// Requests for generated text, and the events and figures that answer them. Computes nothing.
 #pragma once
 
 #include <algorithm>
@@ -23,7 +23,7 @@ struct Request {
   std::vector<int32_t> stop_ids = {};  // beside those of GenerationOptions
   // Log-probabilities of each new token and of so many of the likeliest; nullopt: none.
   std::optional<int64_t> logprobs = {};
-  // Where there are some they are scored, and nothing is generated: each begins with the prompt.
+  // If not empty, these are scored and nothing is generated. Each begins with the prompt.
   Alternatives continuations = {};
 
   bool is_scored() const { return !continuations.empty(); }
@@ -65,7 +65,7 @@ struct GenerationStats {
   double scoring_seconds = 0;
 };
 
-// What happens during generation, as it happens. Prompts are numbered in the order they come.
+// Called during generation, as things happen. Prompts are numbered in the order they come.
 struct GenerationEvents {
   std::function<void(size_t prompt, int32_t id)> token;
   std::function<void(size_t prompt, FinishReason reason)> finished;
@@ -83,7 +83,7 @@ using RequestSource = std::function<std::optional<Request>(bool wait)>;
 
 // Tokens that a request may come to have.
 int64_t longest(const Request& request, int64_t max_seq_len);
-// Of any of these; 0 without any.
+// The most that any of these may come to have; 0 without any.
 int64_t longest(std::span<const Request> requests, int64_t max_seq_len);
 
 // Throws, with `name` for the request, when it is empty or leaves no room in the model's context.

@@ -92,8 +92,9 @@ class Schedule {
     }
   }
 
-  // Whether the next one's continuations can be scored beside what is active. Pages of a prompt
-  // that is still being read may be shared, so it is read first; states are all in use.
+  // Whether the next one's continuations can be scored beside what is active. Prompts are read to
+  // their ends first, since their pages may be shared. Scoring may use any state, so it waits
+  // until no sequence has one.
   bool can_score() const {
     if (!next_ || !next_->is_scored()) return false;
     if (active_.empty()) return true;

@@ -18,7 +18,7 @@
 
 namespace fp8kv {
 
-// What a schedule runs on.
+// A schedule runs on these.
 struct ScheduleParts {
   const ModelConfig& config;
   const GenerationOptions& options;

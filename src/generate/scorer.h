@@ -28,7 +28,7 @@ struct ContinuationScore {
 // Tokens of an alternative that the model reads: all but the last.
 int64_t tokens_read(const Alternatives& item);
 
-// What scoring runs on.
+// Scoring runs on these.
 struct ScoringParts {
   const ModelConfig& config;
   Runner& runner;

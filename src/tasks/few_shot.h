@@ -25,13 +25,13 @@ std::string description_of(const ChoiceItem& item);
 using EncodeText = std::function<std::vector<int32_t>(std::string_view)>;
 
 // The ids of each continuation behind `prompt`. Both are encoded as one text and parted where the
-// prompt alone would end; blanks at the end of the prompt belong to the continuation. One that adds
-// no token, or has none before it, has no `begin` from 1 to the last id.
+// prompt alone would end; blanks at the end of the prompt belong to the continuation. Callers check
+// `begin`: 0 means an empty prompt, ids.size() or more means a continuation without a token.
 Alternatives encode_continuations(const std::string& prompt,
                                   std::span<const std::string> continuations,
                                   const EncodeText& encode);
 
-// The same of every choice, behind a blank.
+// Encodes every choice as a continuation, with a blank before it.
 // Throws, naming the item, for a choice that adds no token.
 Alternatives encode_choices(const ChoiceItem& item, const std::string& prompt,
                             const EncodeText& encode);
