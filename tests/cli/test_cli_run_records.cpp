@@ -63,8 +63,8 @@ TEST_CASE("cli run: a record that cannot be used is answered with why, and the o
   };
   const std::string one_record = R"(write one JSON record a line: {"prompt": "..."})";
   const std::string options =
-      "options of a record are max_tokens, temperature, top_k, top_p, seed, n, stop and "
-      "stop_token_ids, beside id";
+      "options of a record are max_tokens, temperature, top_k, top_p, seed, n, stop, "
+      "stop_token_ids and logprobs, beside id and continuations";
   broken("London", ": not valid JSON at line 2, column 1: invalid literal", one_record);
   broken("[1]", ": is [1], expected an object", one_record);
   broken("{\"input\": \"b\"}", ": has none of prompt, text, messages, conversations and input_ids",
@@ -91,6 +91,38 @@ TEST_CASE("cli run: a record that cannot be used is answered with why, and the o
          ": stop_token_ids[0]: is 9999, expected a token id from 0 to 2047", "");
   broken("{\"input_ids\": [1, -1]}", ": input_ids[1]: is -1, expected a token id from 0 to 2047",
          "");
+  broken("{\"prompt\": \"b\", \"logprobs\": 21}",
+         ": logprobs: is 21, expected an integer from 0 to 20", "");
+  broken("{\"prompt\": \"b\", \"logprobs\": \"5\"}",
+         ": logprobs: is a string (\"5\"), expected an integer", "");
+  broken("{\"prompt\": \"b\", \"top_logprobs\": 5}",
+         ": has no option 'top_logprobs', only 'logprobs'", options);
+  broken("{\"prompt\": \"b\", \"continuation\": [\"c\"]}",
+         ": has no option 'continuation', only 'continuations'", options);
+  broken("{\"prompt\": \"b\", \"continuations\": \"c\"}",
+         ": continuations: is \"c\", expected an array", "");
+  broken("{\"prompt\": \"b\", \"continuations\": []}",
+         ": continuations: is empty, expected at least one continuation", "");
+  broken("{\"prompt\": \"b\", \"continuations\": [\" c\", 5]}",
+         ": continuations[1]: is a number (5), expected a string", "");
+  broken("{\"prompt\": \"b\", \"continuations\": [\" c\", \"\"]}",
+         ": continuations[1]: '' adds no token to the prompt", "");
+  broken("{\"prompt\": \"b\", \"continuations\": [\" c\"], \"max_tokens\": 3}",
+         ": has 'max_tokens' beside 'continuations', which are given and not generated",
+         "remove one of them");
+  broken("{\"input_ids\": [1], \"continuations\": [[2, 2048]]}",
+         ": continuations[0][1]: is 2048, expected a token id from 0 to 2047", "");
+  broken("{\"input_ids\": [1], \"continuations\": [[]]}", ": continuations[0]: has no token ids",
+         "");
+  broken("{\"input_ids\": [1], \"continuations\": [\" c\"]}",
+         ": continuations[0]: is \" c\", expected an array", "");
+  broken("{\"input_ids\": [], \"continuations\": [[2]]}", " has no tokens",
+         "give it some text; this model's tokenizer adds no token of its own");
+  broken(
+      "{\"messages\": [{\"role\": \"user\", \"content\": \"b\"}], "
+      "\"continuations\": [\" c\"]}",
+      ": continuations: cannot be scored behind a chat",
+      "give the chat as it is rendered, as prompt or input_ids, and without --chat");
   broken("{\"input_ids\": []}", " has no tokens",
          "give it some text; this model's tokenizer adds no token of its own");
 }

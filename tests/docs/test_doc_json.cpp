@@ -147,7 +147,9 @@ std::vector<Json> outputs() {
       "\"model.layers.0.self_attn.attn\", \"layer\": 0, \"k\": [0.5], \"v\": [0.5]}]}' >&3\n");
   std::filesystem::permissions(python, std::filesystem::perms::owner_all);
   temp.write("prompts.jsonl",
-             "{\"prompt\": \"London\", \"id\": \"a\", \"n\": 2, \"max_tokens\": 2}\n");
+             "{\"prompt\": \"London\", \"id\": \"a\", \"n\": 2, \"max_tokens\": 2, "
+             "\"logprobs\": 1}\n");
+  temp.write("scored.jsonl", "{\"prompt\": \"London\", \"continuations\": [\" is\"]}\n");
   temp.write("items.jsonl",
              "{\"prompt\": \"The cat\", \"choices\": [\"sat\", \"ran\"], \"answer\": 0}\n");
   const std::vector<std::vector<std::string>> commands = {
@@ -171,6 +173,7 @@ std::vector<Json> outputs() {
       {"extract", golden + "divided-by-240", "-o", "e.json"},
       {"extract", "--list", "kv"},
       {"run", demo, "--prompts", "prompts.jsonl"},
+      {"run", demo, "--prompts", "scored.jsonl"},
       {"eval", demo, "--data", text, "--seq-len", "32", "--samples", "4", "--policy", "amax",
        "--fail-if", "kld > 100"},
       {"eval", "fp8", "--data", text, "--seq-len", "32", "--samples", "4", "--against", demo},

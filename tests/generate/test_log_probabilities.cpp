@@ -20,7 +20,7 @@ using namespace fp8kv;
 
 namespace {
 
-// What a request got.
+// The events of one request.
 struct Told {
   std::vector<int32_t> ids;
   std::vector<TokenLogProbabilities> logprobs;

@@ -122,6 +122,23 @@ void add_sampling(CLI::App& command, RunOptions& options) {
       ->transform(whole_number(0, std::numeric_limits<uint64_t>::max()))
       ->capture_default_str()
       ->type_name("N");
+  command
+      .add_option("--samples-per-prompt", options.answers,
+                  "Answers to each prompt, each with a seed of its own")
+      ->transform(whole_number(1, kMostAnswers))
+      ->type_name("N");
+  command
+      .add_option_function<std::vector<std::string>>(
+          "--stop", [&options](const std::vector<std::string>& texts) { options.stops = texts; },
+          "End an answer before this text; may be given several times")
+      ->allow_extra_args(false)
+      ->check(a_stop())
+      ->type_name("TEXT");
+  command
+      .add_option("--logprobs", options.logprobs,
+                  "Log-probabilities of each new token and of the K likeliest, with --json")
+      ->transform(whole_number(0, kMostLogprobs))
+      ->type_name("K");
 }
 
 void add_serving(CLI::App& command, RunOptions& options) {
@@ -168,8 +185,8 @@ CLI::App* add_run(CLI::App& app, RunOptions& options) {
                        "Prompts from a file of JSON lines with one of prompt, text, messages, "
                        "conversations and input_ids, and if wanted id, max_tokens, temperature, "
                        "top_k, top_p, seed, "
-                       "n, stop and stop_token_ids; - for stdin, where each is taken up as it "
-                       "comes")
+                       "n, stop, stop_token_ids and logprobs, or continuations to score; - for "
+                       "stdin, where each is taken up as it comes")
           ->check(a_path())
           ->type_name("FILE");
   prompt->excludes(file)->excludes(text);
@@ -200,6 +217,7 @@ CLI::App* add_run(CLI::App& app, RunOptions& options) {
   add_strict(*command, options.strict);
   add_device(*command, options.device, options.threads);
   add_common(*command, options);
+  command->get_option("--logprobs")->needs(command->get_option("--json"));
   command->final_callback([&options, prompt, text] {
     options.prompts = prompt->results();
     const std::string alone = text->count() > 0 ? text->as<std::string>() : "";

@@ -120,6 +120,14 @@ CLI::Validator a_prompt() {
   });
 }
 
+CLI::Validator a_stop() {
+  return check_with([](std::string& given) -> std::string {
+    size_t bad = 0;
+    if (!is_utf8(given, &bad)) return cat("is not valid UTF-8 at byte ", bad);
+    return given.empty() ? "'' is everywhere: no answer would have a text" : "";
+  });
+}
+
 CLI::Validator a_shard() {
   return check_with([](std::string& given) -> std::string {
     if (shard_from_text(given)) return "";

@@ -34,6 +34,9 @@ CLI::Validator a_path();
 // user meant as a file of prompts.
 CLI::Validator a_prompt();
 
+// Text that ends an answer: UTF-8, and not the empty one.
+CLI::Validator a_stop();
+
 // I/N: one shard of a calibration.
 CLI::Validator a_shard();
 

@@ -38,6 +38,12 @@ void report_figures(const GenerationStats& stats, Log& log) {
   }
 }
 
+void report_scoring(const GenerationStats& stats, Log& log) {
+  log.note(cat("scored ", count_of(stats.scored_continuations, "continuation"), " of ",
+               count_of(stats.scored_tokens, "token"), " in ", fixed(stats.scoring_seconds, 1),
+               " s"));
+}
+
 // transformers does not keep a model from generating such ids either.
 void report_padding(uint64_t ids, Log& log) {
   if (ids == 0) return;
@@ -84,7 +90,8 @@ void run_command(const RunOptions& options) {
   const auto [backend, why] = open_backend(options.device, options.threads);
   log.note(cat("computing on ", backend->describe(), why, "; cache in ", choice.why));
 
-  GenerationOptions generation{.stop_ids = config.eos_ids, .max_batch = options.max_batch};
+  GenerationOptions generation{
+      .stop_ids = config.eos_ids, .max_batch = options.max_batch, .threads = options.threads};
   const std::vector<Request> requests = prompts.requests();
   generation.max_tokens = longest(requests, config.max_seq_len);
   if (!prompts.streams()) generation.max_requests = static_cast<int64_t>(requests.size());
@@ -126,12 +133,17 @@ void run_command(const RunOptions& options) {
   const GenerationEvents events = {
       [&](size_t prompt, int32_t id) { answers.token(prompt, id); },
       [&](size_t prompt, FinishReason reason) { answers.finished(prompt, reason); },
-      [&](size_t prompt) { return answers.ended(prompt); }};
+      [&](size_t prompt) { return answers.ended(prompt); },
+      [&](size_t prompt, const TokenLogProbabilities& found) { answers.logprobs(prompt, found); },
+      [&](size_t prompt, std::span<const ContinuationScore> scores) {
+        answers.scored(prompt, scores);
+      }};
   const GenerationStats stats = with_way_out("use a smaller --max-batch or --gpu-memory", [&] {
     return with_unchanged(checkpoint, [&] { return generator.run(cache, next, events); });
   });
   report_padding(answers.ids_without_text(), log);
   if (stats.requests > 0) report_figures(stats, log);
+  if (stats.scored_continuations > 0) report_scoring(stats, log);
   prompts.fail_late();
 }
 

@@ -5,18 +5,20 @@
 #include <limits>
 
 #include "base/error.h"
+#include "options/options.h"
 
 namespace fp8kv {
 namespace {
 
 constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
-constexpr int64_t kMostAnswers = 1024;
 const std::array<std::string, 5> kTexts = {"prompt", "text", "messages", "conversations",
                                            "input_ids"};
 // Keys that are passed to chat templates beside the messages.
 const std::array<std::string, 2> kOfChats = {"tools", "chat_template_kwargs"};
-const std::array<std::string, 8> kOptions = {
-    "max_tokens", "temperature", "top_k", "top_p", "seed", "n", "stop", "stop_token_ids"};
+const std::array<std::string, 9> kOptions = {"max_tokens", "temperature",    "top_k",
+                                             "top_p",      "seed",           "n",
+                                             "stop",       "stop_token_ids", "logprobs"};
+const std::string kContinuations = "continuations";
 
 // Other tools' names for our keys.
 struct OtherName {
@@ -33,6 +35,9 @@ constexpr OtherName kOtherNames[] = {
     {"stop_sequences", "stop"},
     {"stop_strings", "stop"},
     {"eos_token_id", "stop_token_ids"},
+    {"top_logprobs", "logprobs"},
+    {"n_probs", "logprobs"},
+    {"choices", "continuations"},
 };
 
 // The one key of kTexts in the record.
@@ -55,21 +60,34 @@ std::string meant(const std::string& key) {
   for (const OtherName& row : kOtherNames) {
     if (row.name == key) return row.ours;
   }
-  return nearest(key, kOptions);
+  std::vector<std::string> ours(kOptions.begin(), kOptions.end());
+  ours.push_back(kContinuations);
+  return nearest(key, ours);
 }
 
 // Throws for unknown keys, because an option that is silently ignored would mislead.
 void check_keys(const Json& record) {
   for (size_t i = 0; i < record.size(); ++i) {
     const std::string& key = record.key(i);
-    const bool known = key == "id" || std::ranges::find(kOfChats, key) != kOfChats.end() ||
+    const bool known = key == "id" || key == kContinuations ||
+                       std::ranges::find(kOfChats, key) != kOfChats.end() ||
                        std::ranges::find(kTexts, key) != kTexts.end() ||
                        std::ranges::find(kOptions, key) != kOptions.end();
     if (known || record.value(i).is_null()) continue;
     const std::string ours = meant(key);
     throw Error(cat(record.where(), ": has no option ", quote(key),
                     ours.empty() ? "" : cat(", only ", quote(ours))),
-                "options of a record are " + join(kOptions) + ", beside id");
+                "options of a record are " + join(kOptions) + ", beside id and continuations");
+  }
+}
+
+// Continuations that are given need no option of those that are generated.
+void check_scored_keys(const Json& record) {
+  for (const std::string& key : kOptions) {
+    if (!record.has(key)) continue;
+    throw Error(cat(record.where(), ": has ", quote(key), " beside ", quote(kContinuations),
+                    ", which are given and not generated"),
+                "remove one of them");
   }
 }
 
@@ -79,6 +97,12 @@ int64_t integer(const Json& value, int64_t least, int64_t most) {
     fail(value.where(), ": is ", number, ", expected an integer from ", least, " to ", most);
   }
   return number;
+}
+
+// OpenAI's chats have true, which gives no token beside the one that was taken, and false.
+std::optional<int64_t> logprobs_of(const Json& value) {
+  if (value.is_bool()) return value.as_bool() ? std::optional<int64_t>(0) : std::nullopt;
+  return integer(value, 0, kMostLogprobs);
 }
 
 void add_stop(const Json& text, std::vector<std::string>& stops) {
@@ -108,6 +132,8 @@ PromptRecord read_prompt_record(const Json& record, const Request& defaults, int
   PromptRecord out;
   out.text_key = text_key(record);
   check_keys(record);
+  out.scored = record.has(kContinuations);
+  if (out.scored) check_scored_keys(record);
   out.max_new_tokens = defaults.max_new_tokens;
   if (const auto most = record.find("max_tokens")) out.max_new_tokens = integer(*most, 1, kMost);
   SamplingOptions& sampling = out.sampling;
@@ -128,6 +154,8 @@ PromptRecord read_prompt_record(const Json& record, const Request& defaults, int
   if (const auto n = record.find("n")) out.answers = integer(*n, 1, kMostAnswers);
   if (const auto stop = record.find("stop")) out.stops = stops_of(*stop);
   if (const auto ids = record.find("stop_token_ids")) out.stop_ids = ids_of(*ids, vocab_size);
+  out.logprobs = defaults.logprobs;
+  if (const auto logprobs = record.find("logprobs")) out.logprobs = logprobs_of(*logprobs);
   return out;
 }
 

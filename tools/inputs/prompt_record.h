@@ -6,19 +6,21 @@
 #include <string>
 #include <vector>
 
-#include "generate/generate.h"
+#include "generate/requests.h"
 #include "json/json.h"
 
 namespace fp8kv {
 
 struct PromptRecord {
   std::string text_key;  // prompt, text, messages, conversations or input_ids
+  bool scored = false;   // it has continuations, and none of the options below
   int64_t max_new_tokens = 0;
   SamplingOptions sampling = {};  // the seed is separate
   std::optional<uint64_t> seed;
-  std::optional<int64_t> answers;  // the value of "n"
-  std::vector<std::string> stops;  // none of them is empty
+  std::optional<int64_t> answers;                 // the value of "n"
+  std::optional<std::vector<std::string>> stops;  // none of them is empty
   std::vector<int32_t> stop_ids;
+  std::optional<int64_t> logprobs;  // see Request
 };
 
 // The value of "id", a string or a number; nullopt if there is none. Throws for any other type.

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "data/records.h"
 #include "files/file.h"
+#include "inputs/continuations.h"
 #include "inputs/prompt_record.h"
 
 namespace fp8kv {
@@ -25,14 +26,15 @@ Prompts::Prompts(const RunOptions& options, const Request& defaults, const Token
       tokenizer_(tokenizer),
       chats_(chats),
       config_(config) {
+  if (!options.stops.empty()) need_tokenizer("--stop", "stop_token_ids of a record need none");
   for (size_t i = 0; i < options.prompts.size(); ++i) {
     const std::string name = cat("--prompt ", i + 1);
     size_t bad = 0;
     if (!is_utf8(options.prompts[i], &bad)) fail(name, ": is not valid UTF-8 at byte ", bad);
     Prompt prompt = from_said(options.prompts[i], name);
+    prompt.stops = options.stops;
     check(prompt);
-    prompt.request.sampling.seed = sequence_seed(options_.seed, count_++);
-    known_.push_back(std::move(prompt));
+    ask(prompt, options.answers, std::nullopt);
   }
   if (!known_.empty()) return;
   if (options.prompt_file.empty()) {
@@ -60,21 +62,20 @@ std::vector<Request> Prompts::requests() const {
   return requests;
 }
 
-void Prompts::need_tokenizer(const std::string& name) const {
+void Prompts::need_tokenizer(const std::string& name, const char* way_out) const {
   if (tokenizer_ != nullptr) return;
-  throw Error(cat(name, ": is text, and the model has no tokenizer"),
-              "records with input_ids need none");
+  throw Error(cat(name, ": is text, and the model has no tokenizer"), way_out);
 }
 
 Prompt Prompts::from_text(const std::string& text, const std::string& name) const {
   need_tokenizer(name);
-  Prompt prompt{name, text, std::nullopt, std::nullopt, {}, defaults_};
+  Prompt prompt{name, text, std::nullopt, std::nullopt, {}, {}, defaults_};
   prompt.request.prompt = tokenizer_->encode(text, true);
   return prompt;
 }
 
 Prompt Prompts::from_joined(const std::string& text, const std::string& name) const {
-  Prompt prompt{name, text, std::nullopt, std::nullopt, {}, defaults_};
+  Prompt prompt{name, text, std::nullopt, std::nullopt, {}, {}, defaults_};
   std::vector<int32_t>& ids = prompt.request.prompt;
   ids = chats_->joined(text);
   ids.insert(ids.begin(), tokenizer_->prefix().begin(), tokenizer_->prefix().end());
@@ -88,7 +89,7 @@ Prompt Prompts::from_said(const std::string& text, const std::string& name) cons
   need_tokenizer(name);
   if (chats_->joins()) return from_joined(cat("user: ", text, "\nassistant:"), name);
   ChatText::Rendered chat = chats_->turn(text);
-  Prompt prompt{name, chat.text.bytes(), std::nullopt, std::nullopt, {}, defaults_};
+  Prompt prompt{name, chat.text.bytes(), std::nullopt, std::nullopt, {}, {}, defaults_};
   prompt.request.prompt = std::move(chat.ids);
   return prompt;
 }
@@ -100,41 +101,90 @@ Prompt Prompts::from_chat(const Json& record) const {
     return from_joined(read_record(record).text + "\nassistant:", record.where());
   }
   ChatText::Rendered chat = chats_->record(record, true);
-  Prompt prompt{record.where(), chat.text.bytes(), std::nullopt, std::nullopt, {}, defaults_};
+  Prompt prompt{record.where(), chat.text.bytes(), std::nullopt, std::nullopt, {}, {}, defaults_};
   prompt.request.prompt = std::move(chat.ids);
   return prompt;
 }
 
-// One prompt for each answer that the record asks for.
-std::vector<Prompt> Prompts::from_record(const Json& record) {
+// Refuses, without --json, a key whose result only JSON can show.
+void Prompts::need_json(const Json& value) const {
+  if (options_.json) return;
+  throw Error(cat(value.where(), ": is for JSON, and the answers are text"), "add --json");
+}
+
+Prompt Prompts::from_ids(const Json& record) const {
+  Prompt prompt;
+  prompt.name = record.where();
+  prompt.request = defaults_;
+  prompt.request.prompt = ids_of(record.at("input_ids"), config_.vocab_size);
+  if (tokenizer_ != nullptr) prompt.text = tokenizer_->decode(prompt.request.prompt, false);
+  return prompt;
+}
+
+// A prompt whose continuations are given.
+Prompt Prompts::from_continuations(const Json& record, const std::string& text_key) const {
+  const Json list = record.at("continuations");
+  need_json(list);
+  if (text_key == "messages" || text_key == "conversations" || options_.as_chat) {
+    throw Error(cat(list.where(), ": cannot be scored behind a chat"),
+                "give the chat as it is rendered, as prompt or input_ids, and without --chat");
+  }
+  const bool as_ids = text_key == "input_ids";
+  if (!as_ids) need_tokenizer(record.where());
+  Prompt prompt = as_ids ? from_ids(record) : Prompt{};
+  prompt.name = record.where();
+  if (!as_ids) prompt.text = record.at(text_key).as_string();
+  GivenContinuations given =
+      as_ids ? id_continuations(list, prompt.request.prompt, tokenizer_, config_.vocab_size)
+             : text_continuations(list, prompt.text, *tokenizer_);
+  const Alternative& first = given.alternatives[0];
+  prompt.request.prompt.assign(first.ids.begin(), first.ids.begin() + first.begin);
+  prompt.continuations = std::move(given.texts);
+  prompt.request.continuations = std::move(given.alternatives);
+  return prompt;
+}
+
+void Prompts::take_record(const Json& record, const std::optional<Json>& id) {
   const PromptRecord asked = read_prompt_record(record, defaults_, config_.vocab_size);
+  if (asked.scored) {
+    Prompt prompt = from_continuations(record, asked.text_key);
+    prompt.id = id;
+    check(prompt);
+    known_.push_back(std::move(prompt));
+    return;
+  }
+  if (record.has("logprobs") && asked.logprobs) need_json(record.at("logprobs"));
   Prompt prompt;
   if (asked.text_key == "input_ids") {
-    prompt.name = record.where();
-    prompt.request.prompt = ids_of(record.at("input_ids"), config_.vocab_size);
-    if (tokenizer_ != nullptr) prompt.text = tokenizer_->decode(prompt.request.prompt, false);
+    prompt = from_ids(record);
   } else if (asked.text_key == "messages" || asked.text_key == "conversations") {
     prompt = from_chat(record);
   } else {
     prompt = from_said(record.at(asked.text_key).as_string(), record.where());
   }
-  if (!asked.stops.empty() && tokenizer_ == nullptr) {
-    throw Error(cat(record.at("stop").where(), ": is text, and the model has no tokenizer"),
-                "stop_token_ids need none");
+  if (asked.stops && !asked.stops->empty()) {
+    need_tokenizer(record.at("stop").where(), "stop_token_ids need none");
   }
-  prompt.stops = asked.stops;
+  prompt.id = id;
+  prompt.stops = asked.stops.value_or(options_.stops);
   prompt.request.max_new_tokens = asked.max_new_tokens;
   prompt.request.stop_ids = asked.stop_ids;
   prompt.request.sampling = asked.sampling;
+  prompt.request.logprobs = asked.logprobs;
   check(prompt);
-  std::vector<Prompt> prompts(static_cast<size_t>(asked.answers.value_or(1)), prompt);
-  for (size_t i = 0; i < prompts.size(); ++i) {
-    if (asked.answers) prompts[i].answer = static_cast<int64_t>(i);
+  ask(prompt, asked.answers ? asked.answers : options_.answers, asked.seed);
+}
+
+// Takes the prompt once for each wanted answer. Answers are numbered if their number was given.
+void Prompts::ask(const Prompt& prompt, std::optional<int64_t> answers,
+                  std::optional<uint64_t> seed) {
+  for (int64_t i = 0; i < answers.value_or(1); ++i) {
+    Prompt& asked = known_.emplace_back(prompt);
+    if (answers) asked.answer = i;
     // A record's own seed makes its answers independent of its position.
-    prompts[i].request.sampling.seed =
-        asked.seed ? sequence_seed(*asked.seed, i) : sequence_seed(options_.seed, count_++);
+    asked.request.sampling.seed = seed ? sequence_seed(*seed, static_cast<uint64_t>(i))
+                                       : sequence_seed(options_.seed, count_++);
   }
-  return prompts;
 }
 
 // Reads one record. Sets `id` as soon as it is known, even if the record is then refused.
@@ -154,10 +204,7 @@ void Prompts::take_line(std::string_view line, const std::string& label, std::op
     throw Error(cat(record.where(), ": is ", record.brief(), ", expected an object"), kOneRecord);
   }
   id = record_id(record);
-  for (Prompt& prompt : from_record(record)) {
-    prompt.id = id;
-    known_.push_back(std::move(prompt));
-  }
+  take_record(record, id);
 }
 
 void Prompts::check(const Prompt& prompt) const {

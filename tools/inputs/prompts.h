@@ -13,7 +13,7 @@
 
 #include "base/error.h"
 #include "core/config.h"
-#include "generate/generate.h"
+#include "generate/requests.h"
 #include "inputs/chat_text.h"
 #include "inputs/line_reader.h"
 #include "json/json.h"
@@ -28,6 +28,7 @@ struct Prompt {
   std::optional<Json> id;         // a string or a number, unchanged
   std::optional<int64_t> answer;  // its number among the answers of its record, from 0
   std::vector<std::string> stops;
+  std::vector<std::string> continuations = {};  // texts of those of the request
   Request request;
 };
 
@@ -42,8 +43,8 @@ class Prompts {
   // Reads all prompts, except those from standard input. Throws a usage Error if there is nothing
   // to continue, and an input Error that names the line of a bad record.
   // Without a tokenizer (nullptr), prompts are token ids and `chats` is nullptr too.
-  // A record has one of prompt, text, messages, conversations and input_ids. It may have an id and
-  // options of PromptRecord, which override `defaults`.
+  // A record has one of prompt, text, messages, conversations and input_ids. It may have an id, and
+  // options of PromptRecord, which override `defaults`, or continuations.
   Prompts(const RunOptions& options, const Request& defaults, const Tokenizer* tokenizer,
           ChatText* chats, const ModelConfig& config);
 
@@ -68,8 +69,13 @@ class Prompts {
   Prompt from_joined(const std::string& text, const std::string& name) const;
   Prompt from_said(const std::string& text, const std::string& name) const;
   Prompt from_chat(const Json& record) const;
-  void need_tokenizer(const std::string& name) const;
-  std::vector<Prompt> from_record(const Json& record);
+  void need_tokenizer(const std::string& name,
+                      const char* way_out = "records with input_ids need none") const;
+  Prompt from_ids(const Json& record) const;
+  Prompt from_continuations(const Json& record, const std::string& text_key) const;
+  void need_json(const Json& value) const;
+  void take_record(const Json& record, const std::optional<Json>& id);
+  void ask(const Prompt& prompt, std::optional<int64_t> answers, std::optional<uint64_t> seed);
   void take_line(std::string_view line, const std::string& label, std::optional<Json>& id);
   void take_stream(bool wait);
   void check(const Prompt& prompt) const;

@@ -16,6 +16,7 @@ Request choose_defaults(const RunOptions& options, const GenerationConfig& confi
     return *said;
   };
   Request defaults;
+  defaults.logprobs = options.logprobs;
   SamplingOptions& sampling = defaults.sampling;
   // Sampling without a temperature uses 1, the default of transformers.
   const std::optional<float> temperature =
@@ -43,6 +44,10 @@ Request choose_defaults(const RunOptions& options, const GenerationConfig& confi
   }
   if (!config.unsupported.empty()) {
     said.push_back(cat("not supported, and left out: ", join(config.unsupported)));
+  }
+  if (options.answers.value_or(1) > 1 && sampling.temperature == 0) {
+    log.note(cat("--samples-per-prompt ", *options.answers,
+                 ": the answers to a prompt are all the same at temperature 0"));
   }
   std::string line;
   for (const std::string& part : said) line += (line.empty() ? "" : "; ") + part;

@@ -3,7 +3,7 @@
 
 #include "base/log.h"
 #include "checkpoint/generation_config.h"
-#include "generate/generate.h"
+#include "generate/requests.h"
 #include "options/options.h"
 
 namespace fp8kv {

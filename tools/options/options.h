@@ -103,6 +103,12 @@ struct InjectCommandOptions : CommonOptions {
   bool all = false;
 };
 
+// The most answers to one prompt of `run`.
+inline constexpr int64_t kMostAnswers = 1024;
+
+// The most likely tokens that `run` gives beside each token, like the servers of OpenAI and vLLM.
+inline constexpr int64_t kMostLogprobs = 20;
+
 // The order in which `run` prints its answers.
 enum class AnswerOrder { input, finished };
 
@@ -123,6 +129,10 @@ struct RunOptions : CommonOptions {
   std::optional<int32_t> top_k;
   std::optional<float> top_p;
   uint64_t seed = 0;
+  // These are for prompts whose record says nothing else.
+  std::optional<int64_t> answers;  // --samples-per-prompt
+  std::vector<std::string> stops;
+  std::optional<int64_t> logprobs;
   AnswerOrder order = AnswerOrder::input;
   int64_t max_batch = 64;
   uint64_t gpu_memory = 0;  // bytes for weights, working memory and cache; 0: not given

@@ -5,6 +5,7 @@
 
 #include "base/error_text.h"
 #include "json/json.h"
+#include "show/answer_json.h"
 #include "show/output.h"
 
 namespace fp8kv {
@@ -68,6 +69,16 @@ void Answers::token(size_t number, int32_t id) {
   if (answer.stream) show(index, answer.stops.add(answer.stream->add(id)));
 }
 
+void Answers::logprobs(size_t number, const TokenLogProbabilities& found) {
+  answers_.at(indices_.at(number)).logprobs.push_back(found);
+}
+
+void Answers::scored(size_t number, std::span<const ContinuationScore> scores) {
+  const size_t index = indices_.extract(number).mapped();
+  answers_.at(index).scores.assign(scores.begin(), scores.end());
+  settle(index);
+}
+
 bool Answers::ended(size_t number) const {
   return answers_.at(indices_.at(number)).stops.found();
 }
@@ -110,17 +121,31 @@ void Answers::print_done(size_t index) {
     print_made(whole ? cat(begin, prompt.text, answer.text, "\n") : "\n");
     return;
   }
+  print(answer_line(index, answer));
+}
+
+std::string Answers::answer_line(size_t index, const Answer& answer) const {
+  const Prompt& prompt = answer.prompt;
+  const bool scored = !answer.scores.empty();
   JsonWriter json = begun_line(index, prompt.id);
   if (prompt.answer) json.member("answer", *prompt.answer);
-  if (answer.stream) {
-    json.member("prompt", prompt.text).member("text", answer.text);
-  } else {
-    json.key("prompt").null().key("text").null();
+  json.key("prompt");
+  tokenizer_ == nullptr ? json.null() : json.value(prompt.text);
+  if (!scored) {
+    json.key("text");
+    tokenizer_ == nullptr ? json.null() : json.value(answer.text);
   }
-  json.member("prompt_tokens", uint64_t{prompt.request.prompt.size()}).key("ids").begin_array();
+  json.member("prompt_tokens", uint64_t{prompt.request.prompt.size()});
+  if (scored) {
+    add_continuations(json, prompt, answer.scores, tokenizer_);
+    return json.end_object().text() + "\n";
+  }
+  json.key("ids").begin_array();
   for (const int32_t id : answer.ids) json.value(int64_t{id});
-  json.end_array().member("finish_reason", finish_reason_name(*answer.reason));
-  print(json.end_object().text() + "\n");
+  json.end_array();
+  if (prompt.request.logprobs) add_logprobs(json, answer.logprobs, tokenizer_);
+  json.member("finish_reason", finish_reason_name(*answer.reason));
+  return json.end_object().text() + "\n";
 }
 
 }  // namespace fp8kv

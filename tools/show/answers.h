@@ -4,10 +4,11 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
-#include "generate/generate.h"
+#include "generate/requests.h"
 #include "inputs/prompts.h"
 #include "options/options.h"
 #include "text/stop_text.h"
@@ -32,6 +33,9 @@ class Answers {
   // Whether the answer's text has reached one of its stops.
   bool ended(size_t number) const;
   void finished(size_t number, FinishReason reason);
+  void logprobs(size_t number, const TokenLogProbabilities& found);
+  // Takes the place of all calls above, for a prompt whose continuations are given.
+  void scored(size_t number, std::span<const ContinuationScore> scores);
   // The number of ids without a token in the tokenizer; 0 without a tokenizer.
   uint64_t ids_without_text() const { return ids_without_text_; }
 
@@ -46,11 +50,13 @@ class Answers {
     std::optional<TokenStream> stream;  // absent without a tokenizer
     StopText stops;
     std::vector<int32_t> ids = {};
+    std::vector<TokenLogProbabilities> logprobs = {};  // of each id, or of none
+    std::vector<ContinuationScore> scores = {};        // of given continuations
     std::string text = {};
     std::optional<FinishReason> reason = {};
     std::optional<Error> error = {};  // set instead of all of the above
 
-    bool done() const { return reason || error; }
+    bool done() const { return reason || error || !scores.empty(); }
   };
 
   bool shown(size_t index) const {
@@ -61,6 +67,7 @@ class Answers {
   void take_turn();
   void settle(size_t index);
   void print_done(size_t index);
+  std::string answer_line(size_t index, const Answer& answer) const;
 
   const Tokenizer* tokenizer_;
   bool json_;
