@@ -51,8 +51,8 @@ class Tokenizer {
   // pad their vocabulary. Invalid UTF-8 becomes U+FFFD.
   std::string decode(std::span<const int32_t> ids, bool skip_special_tokens) const;
 
-  // The bytes that the id adds to a text, with special tokens as they are spelled. They are not UTF-8
-  // if the id is half a character. "" for an id without a token.
+  // The bytes that the id adds to a text, with special tokens as they are spelled. They are not
+  // UTF-8 if the id is half a character. "" for an id without a token.
   std::string bytes_of(int32_t id) const;
   // Like bytes_of, with U+FFFD in place of bytes that are not UTF-8.
   std::string text_of(int32_t id) const;
