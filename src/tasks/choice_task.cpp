@@ -1,40 +1,26 @@
 #include "tasks/choice_task.h"
 
 #include <algorithm>
-#include <deque>
-#include <map>
+#include <memory>
+#include <utility>
 
 #include "base/error.h"
 #include "generate/scorer.h"
-#include "model/kv_cache.h"
+#include "tasks/choice_forms.h"
 #include "tasks/choice_score.h"
-#include "tasks/paired_run.h"
-#include "tasks/task_file.h"
+#include "tasks/read_items.h"
 
 namespace fp8kv {
 namespace {
 
-constexpr int64_t kItemsAtOnce = 32;
+using ChoiceItems = ItemSet<ChoiceItem>;
 
-void read_items(const std::filesystem::path& path, const ChoiceForm*& form,
-                const std::function<bool(ChoiceItem item)>& take) {
-  for_each_item(path, [&](const Json& record) {
-    const ChoiceForm& own = choice_form_of(record);
-    if (form == nullptr) form = &own;
-    if (form != &own) {
-      fail(record.where(), ": is of the form ", own.name, ", and the items before it are of ",
-           form->name);
-    }
-    return take(read_choice_item(record));
-  });
-}
-
-std::vector<Alternatives> encode_items(const ChoiceItems& all, const TaskRequest& request,
-                                       const TaskModel& model) {
+std::vector<Alternatives> encode_items(const ChoiceItems& all, const TaskModel& model) {
+  const EncodeText encode = prompt_encoder(model);
   std::vector<Alternatives> encoded;
   for (const ChoiceItem& item : all.items) {
-    const std::string prompt = few_shot_prompt(item, all.examples, request.few_shot);
-    encoded.push_back(encode_choices(item, prompt, model.encode));
+    const std::string prompt = cat(description_of(item), all.before(item), item.prompt);
+    encoded.push_back(encode_choices(item, prompt, encode));
     const int64_t tokens = tokens_read(encoded.back());
     if (tokens <= model.config.max_seq_len) continue;
     throw Error(cat(item.where, ": the item has ", tokens, " tokens, the model's context is ",
@@ -44,79 +30,79 @@ std::vector<Alternatives> encode_items(const ChoiceItems& all, const TaskRequest
   return encoded;
 }
 
-TaskAnswer task_answer(const ChoiceItem& item, std::span<const ContinuationScore> scores) {
+int64_t longest_of(std::span<const Alternatives> encoded) {
+  int64_t longest = 0;
+  for (const Alternatives& each : encoded) longest = std::max(longest, tokens_read(each));
+  return longest;
+}
+
+TaskAnswer choice_answer(const ChoiceItem& item, std::span<const ContinuationScore> scores) {
   const ChoiceOutcome outcome = choice_outcome(item, scores);
   return {{static_cast<uint8_t>(outcome.acc), static_cast<uint8_t>(outcome.acc_norm)},
           {item.choices[outcome.chosen], item.choices[outcome.chosen_norm]}};
 }
 
-}  // namespace
+// A model with the caches that score the choices.
+class ChoiceAnswerer {
+ public:
+  ChoiceAnswerer(std::shared_ptr<const ChoiceItems> all, const TaskModel& model)
+      : all_(std::move(all)),
+        encoded_(encode_items(*all_, model)),
+        scorer_(model.checkpoint, model.config, model.backend, kTaskBlock, longest_of(encoded_),
+                model.threads),
+        caches_(make_task_caches(model, scorer_pages(encoded_, kTaskBlock),
+                                 scorer_.runner().padding_pages())) {}
 
-ChoiceItems read_choice_items(const TaskRequest& request) {
-  ChoiceItems all;
-  const bool own_examples = request.few_shot > 0 && request.few_shot_from.empty();
-  std::map<std::string, uint64_t> kept;  // examples, by subject
-  read_items(request.file, all.form, [&](ChoiceItem item) {
-    const bool is_example = own_examples && kept[item.subject] < request.few_shot;
-    if (is_example) ++kept[item.subject];
-    (is_example ? all.examples : all.items).push_back(std::move(item));
-    return request.items == 0 || all.items.size() < request.items;
-  });
-  if (request.few_shot > 0 && !own_examples) {
-    read_items(request.few_shot_from, all.form, [&](ChoiceItem item) {
-      all.examples.push_back(std::move(item));
-      return true;
-    });
-  }
-  if (all.items.empty()) {
-    throw Error(cat(quote(request.file.string()), ": has no items",
-                    own_examples ? " beside the few-shot examples" : ""),
-                own_examples ? "give examples of their own with --few-shot-from" : "");
-  }
-  return all;
-}
-
-TaskReport run_choices(const ChoiceItems& all, const TaskRequest& request, const TaskModel& model,
-                       Log& log) {
-  TaskReport report;
-  report.task = "choices";
-  report.file = utf8_name(request.file.string());
-  report.form = all.form->name;
-  report.few_shot = request.few_shot;
-  report.scores = {"acc", "acc_norm"};
-  report.main_score = all.form->by_length ? 1 : 0;
-  report.baseline.name = model.caches[0].name;
-  for (size_t i = 1; i < model.caches.size(); ++i) {
-    report.caches.emplace_back().name = model.caches[i].name;
-  }
-  const std::vector<Alternatives> encoded = encode_items(all, request, model);
-  int64_t longest = 0;
-  for (const Alternatives& each : encoded) longest = std::max(longest, tokens_read(each));
-  Scorer scorer(model.checkpoint, model.config, model.backend, kItemsAtOnce, longest,
-                model.threads);
-  std::deque<KvCache> caches;
-  for (const TaskCache& each : model.caches) {
-    caches.emplace_back(model.backend, model.config,
-                        KvCacheOptions{each.dtype, scorer_pages(encoded, kItemsAtOnce),
-                                       scorer.runner().padding_pages()},
-                        each.scales);
-  }
-  const AnswerItems answer = [&](size_t cache, std::span<const size_t> items) {
+  std::vector<TaskAnswer> answer(size_t cache, std::span<const size_t> items, Progress& progress) {
     std::vector<Alternatives> asked;
-    for (const size_t item : items) asked.push_back(encoded[item]);
-    const auto scores = scorer.run(caches[cache], asked);
+    for (const size_t item : items) asked.push_back(encoded_[item]);
+    const auto scores = scorer_.run(caches_[cache], asked);
     std::vector<TaskAnswer> answers;
     for (size_t i = 0; i < items.size(); ++i) {
-      answers.push_back(task_answer(all.items[items[i]], scores[i]));
+      answers.push_back(choice_answer(all_->items[items[i]], scores[i]));
     }
+    progress.advance(items.size());
     return answers;
-  };
-  const PairedRun run{all.items.size(), uint64_t{kItemsAtOnce}, request.accept};
-  for (const size_t item : run_paired(run, answer, report, log)) {
-    const ChoiceItem& asked = all.items[item];
-    report.items.push_back({asked.where, asked.choices[asked.answer]});
   }
-  return report;
+
+ private:
+  std::shared_ptr<const ChoiceItems> all_;
+  std::vector<Alternatives> encoded_;
+  Scorer scorer_;
+  std::deque<KvCache> caches_;
+};
+
+}  // namespace
+
+Task read_choice_task(const TaskRequest& request) {
+  const ChoiceForm* form = nullptr;
+  const auto read = [&](const Json& record) {
+    const ChoiceForm& own = choice_form_of(record);
+    if (form == nullptr) form = &own;
+    if (form != &own) {
+      fail(record.where(), ": is of the form ", own.name, ", and the items before it are of ",
+           form->name);
+    }
+    return read_choice_item(record);
+  };
+  const auto example = [](const ChoiceItem& item) {
+    return example_of(item.subject, item.prompt, item.choices[item.answer]);
+  };
+  const auto all = std::make_shared<const ChoiceItems>(read_items(request, read, example));
+  Task task;
+  task.form = form->name;
+  task.scores = {"acc", "acc_norm"};
+  task.main_score = form->by_length ? 1 : 0;
+  for (const ChoiceItem& each : all->items) {
+    task.items.push_back({each.where, each.choices[each.answer]});
+  }
+  task.open = [all](const TaskModel& model) -> AnswerItems {
+    const auto answerer = std::make_shared<ChoiceAnswerer>(all, model);
+    return [answerer](size_t cache, std::span<const size_t> items, Progress& progress) {
+      return answerer->answer(cache, items, progress);
+    };
+  };
+  return task;
 }
 
 }  // namespace fp8kv

@@ -5,29 +5,33 @@
 
 namespace fp8kv {
 
+Example example_of(const std::string& subject, std::string_view prompt, std::string_view answer) {
+  return {subject, cat(prompt, " ", answer, "\n\n")};
+}
+
 std::string description_of(const ChoiceItem& item) {
   if (item.subject.empty()) return "";
   return cat("The following are multiple choice questions (with answers) about ",
              replaced(item.subject, "_", " "), ".\n\n");
 }
 
-std::string few_shot_prompt(const ChoiceItem& item, std::span<const ChoiceItem> examples,
-                            size_t count) {
-  std::string prompt = description_of(item);
+std::string few_shot_text(const std::string& where, const std::string& subject,
+                          std::span<const Example> examples, size_t count) {
+  std::string text;
   size_t taken = 0;
-  for (const ChoiceItem& each : examples) {
+  for (const Example& each : examples) {
     if (taken == count) break;
-    if (each.subject != item.subject) continue;
-    prompt += cat(each.prompt, " ", each.choices[each.answer], "\n\n");
+    if (each.subject != subject) continue;
+    text += each.text;
     ++taken;
   }
   if (taken < count) {
-    const std::string of = item.subject.empty() ? "" : cat(" of the subject ", quote(item.subject));
-    throw Error(cat(item.where, ": --few-shot asks for ", count_of(count, "example"), ", and ",
-                    taken, of, " are there"),
+    const std::string of = subject.empty() ? "" : cat(" of the subject ", quote(subject));
+    throw Error(cat(where, ": --few-shot asks for ", count_of(count, "example"), ", and ", taken,
+                    of, " are there"),
                 "give more with --few-shot-from, or ask for fewer");
   }
-  return prompt + item.prompt;
+  return text;
 }
 
 Alternatives encode_continuations(const std::string& prompt,

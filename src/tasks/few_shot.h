@@ -1,4 +1,4 @@
-// Prompts with examples before the item, and their ids.
+// Text that comes before an item: examples with their answers. And choices behind it, as ids.
 #pragma once
 
 #include <cstdint>
@@ -13,10 +13,16 @@
 
 namespace fp8kv {
 
-// Examples of the item's subject: the first `count` of `examples`. Throws, naming the item, where
-// there are fewer.
-std::string few_shot_prompt(const ChoiceItem& item, std::span<const ChoiceItem> examples,
-                            size_t count);
+struct Example {
+  std::string subject;
+  std::string text;  // the prompt and its answer
+};
+Example example_of(const std::string& subject, std::string_view prompt, std::string_view answer);
+
+// The first `count` of `examples` with this subject. Throws, naming the item, where there are
+// fewer.
+std::string few_shot_text(const std::string& where, const std::string& subject,
+                          std::span<const Example> examples, size_t count);
 
 // The beginning of every prompt of a subject; "" for items without one.
 std::string description_of(const ChoiceItem& item);

@@ -60,11 +60,11 @@ std::vector<size_t> run_paired(const PairedRun& run, const AnswerItems& answer, 
   while (done < order.size() && std::any_of(report.caches.begin(), report.caches.end(), is_open)) {
     const size_t n = std::min(order.size() - done, static_cast<size_t>(run.block));
     const std::span<const size_t> block = std::span(order).subspan(done, n);
-    add_answers(report, answer(0, block), report.baseline);
-    progress.advance(n);
+    add_answers(report, answer(0, block, progress), report.baseline);
     for (size_t i = 0; i < report.caches.size(); ++i) {
-      if (is_open(report.caches[i])) add_answers(report, answer(i + 1, block), report.caches[i]);
-      progress.advance(n);
+      TaskCacheReport& cache = report.caches[i];
+      is_open(cache) ? add_answers(report, answer(i + 1, block, progress), cache)
+                     : progress.advance(n);
     }
     done += n;
   }

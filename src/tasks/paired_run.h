@@ -13,9 +13,10 @@
 
 namespace fp8kv {
 
-// The answers of a cache, 0 the baseline, to some items by number, in their order.
-using AnswerItems =
-    std::function<std::vector<TaskAnswer>(size_t cache, std::span<const size_t> items)>;
+// The answers of a cache, 0 the baseline, to some items by number, in their order. Tells `progress`
+// of each item.
+using AnswerItems = std::function<std::vector<TaskAnswer>(
+    size_t cache, std::span<const size_t> items, Progress& progress)>;
 
 struct PairedRun {
   uint64_t items = 0;  // that there are

@@ -4,13 +4,15 @@
 #include <vector>
 
 #include "base/error.h"
+#include "tasks/choice_task.h"
 
 namespace fp8kv {
 
 std::span<const TaskRow> task_rows() {
   static const std::array<TaskRow, 1> kRows = {{
-      {TaskKind::choices, "choices",
-       "multiple choice, in the forms of MMLU, ARC and HellaSwag, or prompt, choices and answer"},
+      {"choices",
+       "multiple choice, in the forms of MMLU, ARC and HellaSwag, or prompt, choices and answer",
+       read_choice_task},
   }};
   return kRows;
 }
@@ -26,7 +28,7 @@ TaskArgument parse_task(const std::string& text) {
       throw Error(cat("is ", quote(text), ", expected ", name, "=FILE"),
                   cat("name the file of its items: --task ", name, "=FILE"), ErrorKind::usage);
     }
-    return {row.kind, text.substr(equals + 1)};
+    return {&row, text.substr(equals + 1)};
   }
   throw Error(cat("is ", quote(text), ", expected ", join(names, " or "),
                   ", and a file behind =", did_you_mean(name, names)),

@@ -7,17 +7,19 @@
 
 namespace fp8kv {
 
-enum class TaskKind { choices };
+struct Task;
+struct TaskRequest;
 
 struct TaskRow {
-  TaskKind kind;
   std::string name;
   std::string summary;  // for people
+  // Reads the items of a file. Throws, naming the place, for one that cannot be asked.
+  Task (*read)(const TaskRequest& request);
 };
 std::span<const TaskRow> task_rows();
 
 struct TaskArgument {
-  TaskKind kind = TaskKind::choices;
+  const TaskRow* row = nullptr;
   std::filesystem::path file;
 };
 

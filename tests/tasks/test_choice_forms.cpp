@@ -80,14 +80,18 @@ TEST_CASE("choice forms: an odd item is refused with its line and the way it is 
 }
 
 TEST_CASE("few-shot: examples of the subject come before the item, with their answers") {
-  ChoiceItem item = item_of(kArc);
-  const ChoiceItem other = item_of(kMmlu);
-  const std::vector<ChoiceItem> examples = {other, item_of(kArc), item_of(kArc)};
-  item.prompt = "Question: next\nAnswer:";
-  CHECK(few_shot_prompt(item, examples, 0) == "Question: next\nAnswer:");
-  CHECK(few_shot_prompt(item, examples, 1) ==
-        "Question: Which is hot?\nAnswer: the sun\n\nQuestion: next\nAnswer:");
-  CHECK(test::error_of([&] { few_shot_prompt(item, examples, 3); }) ==
+  const ChoiceItem item = item_of(kArc);
+  const std::vector<Example> examples = {
+      example_of("abstract_algebra", "other", "A"),
+      example_of(item.subject, item.prompt, item.choices[item.answer]),
+      example_of(item.subject, "b", "c")};
+  const auto before = [&](size_t count) {
+    return few_shot_text(item.where, item.subject, examples, count);
+  };
+  CHECK(before(0).empty());
+  CHECK(before(1) == "Question: Which is hot?\nAnswer: the sun\n\n");
+  CHECK(before(2) == before(1) + "b c\n\n");
+  CHECK(test::error_of([&] { before(3); }) ==
         "'items.jsonl':3: --few-shot asks for 3 examples, and 2 are there");
 }
 

@@ -17,7 +17,7 @@
 #include "show/eval/task_text.h"
 #include "show/junit.h"
 #include "show/output.h"
-#include "tasks/choice_task.h"
+#include "tasks/task.h"
 #include "text/tokenizer.h"
 
 namespace fp8kv {
@@ -55,17 +55,11 @@ void make_policy_scales(const EvalCommandOptions& options, const Checkpoint& che
                     config.latent.has_value(), candidates);
 }
 
-EncodeText encoder_of(const Checkpoint& checkpoint, const Tokenizer* tokenizer) {
-  if (tokenizer == nullptr) {
-    throw Error(cat(quote(checkpoint.folder().string()), ": has no ", Tokenizer::kFiles),
-                "tasks need the model's tokenizer");
-  }
-  return [tokenizer](std::string_view text) {
-    std::vector<int32_t> ids = tokenizer->prefix();
-    const std::vector<int32_t> own = tokenizer->encode(text, false);
-    ids.insert(ids.end(), own.begin(), own.end());
-    return ids;
-  };
+const Tokenizer& needed_tokenizer(const Checkpoint& checkpoint,
+                                  const std::optional<Tokenizer>& tokenizer) {
+  if (tokenizer) return *tokenizer;
+  throw Error(cat(quote(checkpoint.folder().string()), ": has no ", Tokenizer::kFiles),
+              "tasks need the model's tokenizer");
 }
 
 TaskRequest request_of(const TaskOptions& options, const TaskArgument& task) {
@@ -116,17 +110,17 @@ void run_eval_tasks(const EvalCommandOptions& options) {
   Log log(options.verbosity);
   check_task_outputs(options, log);
   // Files first: an item that cannot be used is found before any work.
-  std::vector<ChoiceItems> items;
+  std::vector<Task> tasks;
   for (const TaskArgument& task : options.task.tasks) {
-    items.push_back(read_choice_items(request_of(options.task, task)));
+    tasks.push_back(task.row->read(request_of(options.task, task)));
   }
   const Checkpoint checkpoint = Checkpoint::open(options.model);
   const ModelConfig config = read_known_config(checkpoint, options.strict, log);
   const DType baseline = baseline_dtype(options, config);
   const ScaleChoice choice = choose_scales(options, checkpoint, config, log);
   std::vector<CandidateReport> candidates = make_candidates(options, choice, config, log);
-  const std::optional<Tokenizer> tokenizer = Tokenizer::find_in(checkpoint.folder());
-  const EncodeText encode = encoder_of(checkpoint, tokenizer ? &*tokenizer : nullptr);
+  const std::optional<Tokenizer> found = Tokenizer::find_in(checkpoint.folder());
+  const Tokenizer& tokenizer = needed_tokenizer(checkpoint, found);
   const auto [backend, why] = open_backend(options.device, options.threads);
   log.note(cat("computing on ", backend->describe(), why));
   std::vector<TaskReport> reports;
@@ -135,12 +129,13 @@ void run_eval_tasks(const EvalCommandOptions& options) {
       make_policy_scales(options, checkpoint, config, *backend, choice, candidates, log);
     }
     const TaskModel model = {
-        checkpoint,     config, *backend, encode, caches_of(baseline, candidates, config),
+        checkpoint,     config, *backend, tokenizer, caches_of(baseline, candidates, config),
         options.threads};
     with_unchanged(checkpoint, [&] {
-      for (size_t i = 0; i < items.size(); ++i) {
-        const TaskRequest request = request_of(options.task, options.task.tasks[i]);
-        reports.push_back(run_choices(items[i], request, model, log));
+      for (size_t i = 0; i < tasks.size(); ++i) {
+        const TaskArgument& asked = options.task.tasks[i];
+        reports.push_back(
+            run_task(asked.row->name, tasks[i], request_of(options.task, asked), model, log));
       }
     });
   });
