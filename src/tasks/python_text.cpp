@@ -32,6 +32,12 @@ std::string_view stripped(std::string_view text) {
   return text;
 }
 
+std::string lowered(std::string_view text) {
+  std::string out;
+  for (size_t at = 0; at < text.size();) append_lower(out, next_char(text, at));
+  return out;
+}
+
 std::string capitalized(std::string_view text) {
   std::string out;
   for (size_t at = 0; at < text.size();) {

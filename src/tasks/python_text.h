@@ -9,6 +9,7 @@ namespace fp8kv {
 
 std::string_view stripped(std::string_view text);        // str.strip()
 std::string_view stripped_right(std::string_view text);  // str.rstrip()
+std::string lowered(std::string_view text);              // str.lower(), without context
 std::string capitalized(std::string_view text);          // str.capitalize(), without context
 std::string replaced(std::string_view text, std::string_view old, std::string_view by);
 size_t count_characters(std::string_view text);  // len(str): code points of valid UTF-8
