@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "base/error.h"
@@ -39,7 +40,8 @@ int64_t longest_of(std::span<const Alternatives> encoded) {
 TaskAnswer choice_answer(const ChoiceItem& item, std::span<const ContinuationScore> scores) {
   const ChoiceOutcome outcome = choice_outcome(item, scores);
   return {{static_cast<uint8_t>(outcome.acc), static_cast<uint8_t>(outcome.acc_norm)},
-          {item.choices[outcome.chosen], item.choices[outcome.chosen_norm]}};
+          {item.choices[outcome.chosen], item.choices[outcome.chosen_norm]},
+          std::nullopt};
 }
 
 // A model with the caches that score the choices.

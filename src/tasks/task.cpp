@@ -28,6 +28,7 @@ TaskReport run_task(const std::string& name, const Task& task, const TaskRequest
   report.task = name;
   report.file = utf8_name(request.file.string());
   report.form = task.form;
+  report.generates = task.generates;
   report.few_shot = request.few_shot;
   report.scores = task.scores;
   report.main_score = task.main_score;

@@ -16,6 +16,7 @@
 #include "core/cache_type.h"
 #include "core/config.h"
 #include "core/scales.h"
+#include "json/json.h"
 #include "model/kv_cache.h"
 #include "tasks/few_shot.h"
 #include "tasks/paired_run.h"
@@ -32,12 +33,16 @@ struct TaskCache {
   const KvScales* scales = nullptr;  // null: 1 everywhere
 };
 
+// The ids of a record's messages, up to where the model answers.
+using EncodeMessages = std::function<std::vector<int32_t>(const Json& record)>;
+
 // The model that answers.
 struct TaskModel {
   const Checkpoint& checkpoint;
   const ModelConfig& config;
   Backend& backend;
   const Tokenizer& tokenizer;
+  EncodeMessages encode_messages;
   std::vector<TaskCache> caches;  // the baseline first
   int threads = 0;
 };
@@ -52,6 +57,7 @@ struct TaskRequest {
 
 struct Task {
   std::string form;
+  bool generates = false;  // answers have texts
   std::vector<std::string> scores;
   size_t main_score = 0;
   std::vector<TaskItem> items;

@@ -5,14 +5,19 @@
 
 #include "base/error.h"
 #include "tasks/choice_task.h"
+#include "tasks/text_task.h"
 
 namespace fp8kv {
 
 std::span<const TaskRow> task_rows() {
-  static const std::array<TaskRow, 1> kRows = {{
+  static const std::array<TaskRow, 3> kRows = {{
       {"choices",
        "multiple choice, in the forms of MMLU, ARC and HellaSwag, or prompt, choices and answer",
        read_choice_task},
+      {"gsm8k", "math problems in GSM8K's form, with the prompt and the filters of lm-eval",
+       read_gsm8k_task},
+      {"generate", "any prompt or messages; the text must be an answer or match a pattern",
+       read_generate_task},
   }};
   return kRows;
 }

@@ -6,21 +6,30 @@
 #include <string>
 #include <vector>
 
+#include "generate/generate.h"
 #include "tasks/paired.h"
 #include "tasks/recovery_test.h"
 
 namespace fp8kv {
 
+// A text that a cache wrote.
+struct GeneratedText {
+  std::string text;          // up to the stop string
+  std::vector<int32_t> ids;  // all that were generated
+  FinishReason finish = FinishReason::stop;
+};
+
 // One answer of one cache.
 struct TaskAnswer {
-  std::vector<uint8_t> right;        // by score: 1 where it is
-  std::vector<std::string> answers;  // by score: what counted
+  std::vector<uint8_t> right;              // by score: 1 where it is
+  std::vector<std::string> answers;        // by score: what counted
+  std::optional<GeneratedText> generated;  // of tasks that generate
 };
 
 // An item that was answered.
 struct TaskItem {
   std::string where;   // "'mmlu.jsonl':3"
-  std::string answer;  // the right one
+  std::string answer;  // the right one, or the pattern that decides
 };
 
 struct TaskCacheReport {
@@ -33,7 +42,8 @@ struct TaskCacheReport {
 struct TaskReport {
   std::string task;  // "choices"
   std::string file;
-  std::string form;  // "mmlu"
+  std::string form;        // "mmlu"
+  bool generates = false;  // answers have texts
   uint64_t few_shot = 0;
   uint64_t there = 0;               // items that could be asked
   std::vector<std::string> scores;  // "acc", "acc_norm"

@@ -152,6 +152,7 @@ std::vector<Json> outputs() {
   temp.write("scored.jsonl", "{\"prompt\": \"London\", \"continuations\": [\" is\"]}\n");
   temp.write("items.jsonl",
              "{\"prompt\": \"The cat\", \"choices\": [\"sat\", \"ran\"], \"answer\": 0}\n");
+  temp.write("texts.jsonl", "{\"prompt\": \"The cat\", \"answer\": \"sat\", \"max_tokens\": 2}\n");
   const std::vector<std::vector<std::string>> commands = {
       {"calibrate", demo, "--data", text, "--seq-len", "32", "--samples", "4", "-o", "s.json"},
       {"calibrate", demo, "--data", text, "--seq-len", "32", "--samples", "4", "--shard", "0/2",
@@ -179,6 +180,7 @@ std::vector<Json> outputs() {
       {"eval", "fp8", "--data", text, "--seq-len", "32", "--samples", "4", "--against", demo},
       {"eval", demo, "--task", "choices=items.jsonl", "--unit-scales", "--accept",
        "recovery >= 99%"},
+      {"eval", demo, "--task", "generate=texts.jsonl", "--unit-scales"},
       {"inspect", "kv"},
       {"inspect", "s.json"},
       {"inspect", "s.json", "--certificate"},

@@ -7,7 +7,9 @@
 #include "calib/collect.h"
 #include "checkpoint/model_identity.h"
 #include "data/files/find_data.h"
+#include "data/records.h"
 #include "eval/evaluate.h"
+#include "inputs/chat_text.h"
 #include "inputs/eval_candidates.h"
 #include "inputs/known_config.h"
 #include "inputs/model_text.h"
@@ -60,6 +62,18 @@ const Tokenizer& needed_tokenizer(const Checkpoint& checkpoint,
   if (tokenizer) return *tokenizer;
   throw Error(cat(quote(checkpoint.folder().string()), ": has no ", Tokenizer::kFiles),
               "tasks need the model's tokenizer");
+}
+
+// As `run` reads messages.
+EncodeMessages messages_encoder(ChatText& chats, const Tokenizer& tokenizer) {
+  return [&](const Json& record) {
+    if (!chats.joins()) return chats.record(record, true).ids;
+    std::vector<int32_t> ids = tokenizer.prefix();
+    const std::vector<int32_t> own = chats.joined(read_record(record).text + "\nassistant:");
+    ids.insert(ids.end(), own.begin(), own.end());
+    ids.insert(ids.end(), tokenizer.suffix().begin(), tokenizer.suffix().end());
+    return ids;
+  };
 }
 
 TaskRequest request_of(const TaskOptions& options, const TaskArgument& task) {
@@ -121,6 +135,7 @@ void run_eval_tasks(const EvalCommandOptions& options) {
   std::vector<CandidateReport> candidates = make_candidates(options, choice, config, log);
   const std::optional<Tokenizer> found = Tokenizer::find_in(checkpoint.folder());
   const Tokenizer& tokenizer = needed_tokenizer(checkpoint, found);
+  ChatText chats(checkpoint.folder(), options.chat, tokenizer, log);
   const auto [backend, why] = open_backend(options.device, options.threads);
   log.note(cat("computing on ", backend->describe(), why));
   std::vector<TaskReport> reports;
@@ -128,9 +143,13 @@ void run_eval_tasks(const EvalCommandOptions& options) {
     if (want_magnitudes(choice, candidates)) {
       make_policy_scales(options, checkpoint, config, *backend, choice, candidates, log);
     }
-    const TaskModel model = {
-        checkpoint,     config, *backend, tokenizer, caches_of(baseline, candidates, config),
-        options.threads};
+    const TaskModel model = {checkpoint,
+                             config,
+                             *backend,
+                             tokenizer,
+                             messages_encoder(chats, tokenizer),
+                             caches_of(baseline, candidates, config),
+                             options.threads};
     with_unchanged(checkpoint, [&] {
       for (size_t i = 0; i < tasks.size(); ++i) {
         const TaskArgument& asked = options.task.tasks[i];

@@ -6,6 +6,7 @@
 #include "json/json.h"
 #include "show/eval/figure_text.h"
 #include "show/output.h"
+#include "tasks/text_difference.h"
 
 namespace fp8kv {
 namespace {
@@ -50,8 +51,9 @@ std::string decision_words(const TaskReport& report, const TaskCacheReport& cach
   }
   const uint64_t needed = test.items_to_decide(main_counts(report, cache));
   return cat("not decided: ", bound, ", after all ", grouped(test.items()), " items; ",
-             needed > test.items() ? cat("about ", grouped(needed), " like these would decide it")
-                                   : "a few more may decide it");
+             needed == 0             ? "no number like these would decide it"
+             : needed > test.items() ? cat("about ", grouped(needed), " like these would decide it")
+                                     : "a few more may decide it");
 }
 
 std::string verdict_line(const TaskReport& report, const TaskCacheReport& cache) {
@@ -68,10 +70,23 @@ std::string verdict_line(const TaskReport& report, const TaskCacheReport& cache)
   return text;
 }
 
+// "17 of 20" texts, and "token 45", the median place where the others differ.
+void add_difference(const TaskReport& report, const TaskCacheReport& cache,
+                    std::vector<std::string>& row) {
+  if (&cache == &report.baseline) {
+    row.insert(row.end(), {"-", "-"});
+    return;
+  }
+  const TextDifference texts = difference_of(cache.answers, report.baseline.answers);
+  row.push_back(cat(grouped(texts.identical), " of ", grouped(texts.compared)));
+  row.push_back(texts.median_place ? cat("token ", grouped(*texts.median_place)) : "-");
+}
+
 std::string task_table(const TaskReport& report) {
   std::vector<std::string> header = {"cache", "items"};
   for (const std::string& score : report.scores) header.push_back(score);
   for (const char* name : {"wins", "losses", "ties", "p", "recovery"}) header.emplace_back(name);
+  if (report.generates) header.insert(header.end(), {"same text", "differs at"});
   Table table(header);
   const auto add = [&](const TaskCacheReport& cache) {
     const bool is_baseline = &cache == &report.baseline;
@@ -86,6 +101,7 @@ std::string task_table(const TaskReport& report) {
                              significant(mcnemar_p(counts.wins, counts.losses), 2),
                              counts.baseline_right() == 0 ? "-" : interval(recovery_of(counts))});
     }
+    if (report.generates) add_difference(report, cache, row);
     table.add(std::move(row));
   };
   add(report.baseline);
@@ -108,6 +124,14 @@ void test_json(JsonWriter& json, const TaskReport& report, const TaskCacheReport
   if (test.decision() == Decision::open) {
     json.member("items_to_decide", test.items_to_decide(main_counts(report, cache)));
   }
+  json.end_object();
+}
+
+void texts_json(JsonWriter& json, const TaskReport& report, const TaskCacheReport& cache) {
+  const TextDifference texts = difference_of(cache.answers, report.baseline.answers);
+  json.key("texts").begin_object().member("compared", texts.compared);
+  json.member("identical", texts.identical).key("median_place");
+  texts.median_place ? json.value(*texts.median_place) : json.null();
   json.end_object();
 }
 
@@ -134,11 +158,17 @@ void cache_json(JsonWriter& json, const TaskReport& report, const TaskCacheRepor
   }
   json.end_array();
   if (cache.test) test_json(json, report, cache);
+  if (report.generates && !is_baseline) texts_json(json, report, cache);
   json.key("answers").begin_array();
   for (const TaskAnswer& each : cache.answers) {
     json.begin_object();
     for (size_t i = 0; i < report.scores.size(); ++i) {
       json.member(report.scores[i], each.answers[i]);
+    }
+    if (each.generated) {
+      json.member("text", each.generated->text);
+      json.member("tokens", uint64_t{each.generated->ids.size()});
+      json.member("finish_reason", finish_reason_name(each.generated->finish));
     }
     json.end_object();
   }

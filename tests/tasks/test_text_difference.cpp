@@ -1,0 +1,32 @@
+// How far the texts of one cache are those of another.
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "tasks/text_difference.h"
+
+using namespace fp8kv;
+
+namespace {
+
+TaskAnswer text_answer(const std::string& text, const std::vector<int32_t>& ids) {
+  return {{0}, {""}, GeneratedText{text, ids, FinishReason::length}};
+}
+
+}  // namespace
+
+TEST_CASE("text difference: texts that differ are placed by their first other token") {
+  const std::vector<TaskAnswer> baseline = {text_answer("abc", {1, 2, 3}),
+                                            text_answer("abd", {1, 2, 4}),
+                                            text_answer("abc", {1, 2, 3}), text_answer("x", {7})};
+  const std::vector<TaskAnswer> own = {text_answer("abc", {1, 2, 3}),  // identical
+                                       text_answer("zbd", {9, 2, 4}),  // at token 1
+                                       text_answer("ab", {1, 2})};     // ends where token 3 is
+  const TextDifference difference = difference_of(own, baseline);
+  CHECK(difference.compared == 3);
+  CHECK(difference.identical == 1);
+  CHECK(difference.median_place == 1u);
+  CHECK(difference_of(std::span(own).last(1), std::span(baseline).subspan(2)).median_place == 3u);
+  CHECK(!difference_of(baseline, baseline).median_place);
+}
