@@ -61,7 +61,7 @@ class Decoder {
   std::string where_;  // for messages
 };
 
-// Decides about bytes that are not UTF-8: they become U+FFFD, or they stay.
+// How bytes that are not UTF-8 are decoded: as U+FFFD, or unchanged.
 enum class Broken { replaced, kept };
 
 // Decodes one sequence of tokens. Each step passes on only text that no later token can change. So
