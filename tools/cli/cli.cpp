@@ -325,7 +325,7 @@ CLI::App* add_plan(CLI::App& app, PlanOptions& options) {
       ->capture_default_str()
       ->type_name("SHARE");
   add_list(*command, "--kv-cache-dtype", options.kv_cache_dtypes, plan_dtype_name,
-           "What the cache holds, one row each: " + join(plan_dtype_names(), " or "))
+           "What the cache holds, one row each. Any of " + join(plan_dtype_names(), " or "))
       ->allow_extra_args(true)
       ->check(a_plan_dtype())
       ->default_str("auto,fp8")

@@ -79,7 +79,7 @@ std::optional<Policy> given_policy(const CLI::Option& option) {
 std::string policy_list() {
   std::string kinds;
   for (const PolicyKind& kind : policy_kinds()) {
-    kinds += cat(kinds.empty() ? "" : "; ", kind.spelling, ": ", kind.summary);
+    kinds += cat(kinds.empty() ? "" : ". ", "'", kind.spelling, "': ", kind.summary);
   }
   return kinds;
 }
@@ -154,8 +154,8 @@ void add_windows_or_auto(CLI::App& command, WindowRequest& request) {
   command
       .add_option_function<std::string>(
           "--samples", take,
-          cat("Windows of text to run; fewer in the data is an error only when given. auto: 16, ",
-              "and twice as many until the largest magnitudes settle, ", request.samples,
+          cat("Windows of text to run; fewer in the data is an error only when given. With ",
+              "auto: 16, and twice as many until the largest magnitudes settle, ", request.samples,
               " at most"))
       ->transform(a_count_or_auto())
       ->default_str(cat(request.samples))

@@ -44,7 +44,7 @@ void add_no_cache(CLI::App& command, bool& no_cache);
 CLI::Option* add_policy(CLI::App& command, const std::string& text);
 std::optional<Policy> given_policy(const CLI::Option& option);
 
-// "amax[*F]: largest magnitude / 448, times a headroom F; head[*F]: ...".
+// "'amax[*F]': largest magnitude / 448, times a headroom F. 'head[*F]': ...".
 std::string policy_list();
 
 // --data, required; read it with `results()`.

@@ -12,11 +12,11 @@
 namespace fp8kv {
 namespace {
 
-// "fp8-dynamic: a scale for each row, ...; fp8-block: ...".
+// "'fp8-dynamic': a scale for each row, .... 'fp8-block': ...".
 std::string scheme_list() {
   std::string rows;
   for (const Fp8Scheme& scheme : fp8_schemes()) {
-    rows += cat(rows.empty() ? "" : "; ", scheme.name, ": ", scheme.summary);
+    rows += cat(rows.empty() ? "" : ". ", "'", scheme.name, "': ", scheme.summary);
   }
   return rows;
 }
@@ -80,7 +80,7 @@ CLI::App* add_quantize(CLI::App& app, QuantizeOptions& options) {
   std::vector<std::string> schemes;
   for (const Fp8Scheme& scheme : fp8_schemes()) schemes.push_back(scheme.name);
   choice(command->add_option("--scheme", options.scheme,
-                             "Which weights share a scale: " + scheme_list()),
+                             "Which weights share a scale. " + scheme_list()),
          schemes)
       ->capture_default_str();
   const ScaleFlags flags = add_scales(*command, options);
