@@ -11,11 +11,11 @@
 namespace fp8kv {
 namespace {
 
-// Of the device's free memory; the rest is for what grows with the first steps: partial results,
-// recorded steps, the driver's own.
+// The share of the device's free memory that pages may take. The first steps need the rest: for
+// partial results, recorded steps and the driver.
 constexpr double kShareOfFree = 0.9;
 
-// Rounded up, so that what a message asks for is enough.
+// Rounds up, so that the size in an error message is large enough.
 std::string enough_bytes(uint64_t bytes) {
   constexpr uint64_t kKi = 1024, kMi = kKi * kKi;
   if (bytes < 16 * kMi) return cat((bytes + kKi - 1) / kKi, "KiB");

@@ -18,7 +18,7 @@ Generator::Generator(const Checkpoint& checkpoint, const ModelConfig& config, Ba
 
 GenerationStats Generator::run(KvCache& cache, const RequestSource& source,
                                const GenerationEvents& events) {
-  runner_.forget_recordings();  // they are of the cache of the run before
+  runner_.forget_recordings();  // recorded steps point into the previous run's cache
   return run_schedule({config_, options_, runner_, cache, pool_}, source, events);
 }
 

@@ -1,5 +1,5 @@
 // Text generation for any number of prompts over one paged cache.
-// What a prompt yields depends on its own tokens and options alone, bit for bit; see Runner.
+// A prompt's answer depends only on its own tokens and options, bit for bit; see Runner.
 #pragma once
 
 #include <optional>
@@ -16,24 +16,24 @@ namespace fp8kv {
 
 class Generator {
  public:
-  // Puts the model on the backend. A cache is made after that, of what is left.
+  // Loads the model onto the backend. Callers make the cache afterwards, from the memory left.
   Generator(const Checkpoint& checkpoint, const ModelConfig& config, Backend& backend,
             const GenerationOptions& options);
 
   const Runner& runner() const { return runner_; }
 
-  // Continues every prompt of `source`. REQUIRES requests that pass both checks, and the padding
-  // pages of runner().
+  // Continues every prompt of `source`. REQUIRES requests that pass check_request and check_pages,
+  // and a cache with the padding pages of runner().
   GenerationStats run(KvCache& cache, const RequestSource& source, const GenerationEvents& events);
 
  private:
   const ModelConfig& config_;
   GenerationOptions options_;
   Runner runner_;
-  std::optional<ThreadPool> pool_;  // made when it is needed
+  std::optional<ThreadPool> pool_;  // made at its first use
 };
 
-// All of that for requests that are there already; checks them.
+// Checks `requests`, makes a Generator and a cache for them, and runs them.
 GenerationStats generate(const Checkpoint& checkpoint, const ModelConfig& config, Backend& backend,
                          const KvCacheOptions& cache, const KvScales* scales,
                          std::span<const Request> requests, const GenerationOptions& options,

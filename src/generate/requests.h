@@ -1,4 +1,4 @@
-// Requests for generated text, and the events and figures that answer them. Computes nothing.
+// Requests for generated text, the events that answer them, and figures. Computes nothing.
 #pragma once
 
 #include <algorithm>
@@ -20,10 +20,11 @@ struct Request {
   std::vector<int32_t> prompt;
   int64_t max_new_tokens = 128;
   SamplingOptions sampling = {};
-  std::vector<int32_t> stop_ids = {};  // beside those of GenerationOptions
-  // Log-probabilities of each new token and of so many of the likeliest; nullopt: none.
+  std::vector<int32_t> stop_ids = {};  // in addition to GenerationOptions::stop_ids
+  // How many of the likeliest tokens to report beside each new token; nullopt: no
+  // log-probabilities.
   std::optional<int64_t> logprobs = {};
-  // If not empty, these are scored and nothing is generated. Each begins with the prompt.
+  // If there are any, they are scored and nothing is generated. Each begins with the prompt.
   Alternatives continuations = {};
 
   bool is_scored() const { return !continuations.empty(); }
@@ -31,15 +32,15 @@ struct Request {
 
 struct GenerationOptions {
   std::vector<int32_t> stop_ids = {};  // end a sequence; not part of its ids
-  int64_t max_batch = 64;              // sequences that decode together at most
-  int64_t chunk_rows = 512;            // prompt tokens in one step at most
-  int64_t max_tokens = 0;              // of the longest sequence to come; 0: the model's context
-  // Models whose layers keep states share none: a state has no pages.
+  int64_t max_batch = 64;              // most sequences that decode together
+  int64_t chunk_rows = 512;            // most prompt tokens in one step
+  int64_t max_tokens = 0;              // tokens of the longest sequence; 0: the model's context
+  // No effect on models whose layers keep states: a state has no pages to share.
   bool share_prefixes = true;
-  int64_t max_requests = 0;  // that there will be; 0: not known
-  int threads = 0;           // for what is computed from logits on the host; 0: all cores
+  int64_t max_requests = 0;  // number of requests to come; 0: not known
+  int threads = 0;           // host threads for log-probabilities; 0: all cores
 
-  // Sequences whose states are kept at once.
+  // The number of sequences that keep states at the same time.
   int64_t states() const {
     return max_requests > 0 ? std::min(max_requests, max_batch) : max_batch;
   }
@@ -47,52 +48,52 @@ struct GenerationOptions {
 
 enum class FinishReason { stop, length, context };
 
-// "stop": a stop id, or GenerationEvents::ends; "length": max_new_tokens; "context": the model's
-// longest sequence.
+// "stop": a stop id, or GenerationEvents::ends returned true. "length": max_new_tokens is reached.
+// "context": the model's context is full.
 std::string finish_reason_name(FinishReason reason);
 
 struct GenerationStats {
-  uint64_t requests = 0;  // that were continued
+  uint64_t requests = 0;  // continued, without scored ones
   uint64_t prompt_tokens = 0;
   uint64_t prompt_pages = 0;
-  uint64_t shared_pages = 0;  // of these, that another prompt had filled
+  uint64_t shared_pages = 0;  // prompt pages that were reused from another prompt
   uint64_t new_tokens = 0;
   double prefill_seconds = 0;
   double decode_seconds = 0;
-  double first_token_seconds = 0;  // from the first prompt to the first token of any
+  double first_token_seconds = 0;  // from the first admitted prompt to the run's first new token
   uint64_t scored_continuations = 0;
-  uint64_t scored_tokens = 0;  // of the continuations
+  uint64_t scored_tokens = 0;  // tokens of continuations, without prompts
   double scoring_seconds = 0;
 };
 
-// Called during generation, as things happen. Prompts are numbered in the order they come.
+// Callbacks during generation. Prompts are numbered in the order they arrive.
 struct GenerationEvents {
   std::function<void(size_t prompt, int32_t id)> token;
   std::function<void(size_t prompt, FinishReason reason)> finished;
-  // Asked after each token, where it is given: true ends the sequence, as a stop id does.
+  // Optional, called after each token(): true ends the sequence like a stop id.
   std::function<bool(size_t prompt)> ends = {};
-  // Before the token itself, where the request wants them.
+  // Called before token(), for requests with `logprobs`.
   std::function<void(size_t prompt, const TokenLogProbabilities& found)> logprobs = {};
-  // In place of all that, of a request whose continuations are given.
+  // Replaces all the calls above for a request with continuations.
   std::function<void(size_t prompt, std::span<const ContinuationScore> scores)> scored = {};
 };
 
-// The next prompt; with `wait` false, nullopt when there is none yet. With `wait` true, nullopt
-// means that there will be none.
+// Returns the next request. With `wait` false, nullopt means that none is there yet. With `wait`
+// true, nullopt means that none will come.
 using RequestSource = std::function<std::optional<Request>(bool wait)>;
 
-// Tokens that a request may come to have.
+// The most tokens that a request can reach.
 int64_t longest(const Request& request, int64_t max_seq_len);
-// The most that any of these may come to have; 0 without any.
+// The largest of longest() over `requests`; 0 without requests.
 int64_t longest(std::span<const Request> requests, int64_t max_seq_len);
 
-// Throws, with `name` for the request, when it is empty or leaves no room in the model's context.
+// Throws if the request is empty or leaves no room in the model's context. `name` is for messages.
 void check_request(const Request& request, const std::string& name, const ModelConfig& config);
-// Throws a resource Error when it needs more pages than the whole cache has.
+// Throws a resource Error if the request needs more pages than the whole cache has.
 void check_pages(const Request& request, const std::string& name, const ModelConfig& config,
                  int64_t pages);
 
-// Pages that `requests` need when as many of them run together as the options allow.
+// The pages that `requests` need if as many run together as the options allow.
 int64_t pages_needed(std::span<const Request> requests, const GenerationOptions& options,
                      int64_t max_seq_len);
 

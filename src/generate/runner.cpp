@@ -10,13 +10,13 @@
 namespace fp8kv {
 namespace {
 
-// What `make` makes, on the backend.
+// Returns make(). Errors of allocations name "working memory".
 template <typename Make>
 auto working_memory(Make make) {
   return with_context("working memory", make);
 }
 
-// Each once, by where it lies: the embedding may be the output matrix too.
+// Counts a tensor once per address: the embedding may also be the output matrix.
 uint64_t bytes_of(const std::vector<const Tensor*>& weights) {
   std::map<const std::byte*, uint64_t> bytes;
   for (const Tensor* each : weights) {
@@ -61,7 +61,7 @@ Runner::Runner(const Checkpoint& checkpoint, const ModelConfig& config, Backend&
   weight_bytes_ = bytes_of(weights);
 }
 
-// Steps are recorded for a few numbers of rows: powers of two.
+// Rounds to a power of two, so that only a few sizes of steps are recorded.
 int64_t Runner::bucket_for(int64_t n) const {
   if (!backend_.can_record()) return n;
   return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(n)));
@@ -145,12 +145,12 @@ std::vector<int32_t> Runner::decode(std::span<const StepPart> parts, const KvCac
   });
 }
 
-// A step of `rows` rows, recorded when it comes for the second time: the first gets the memory that
-// it needs.
+// Runs a step of `rows` rows. The first run of this size allocates memory, the second is recorded,
+// and later ones replay the recording.
 void Runner::advance(const KvCache& cache, int64_t rows) {
   const ConstTensorView& positions = step_.batch().context_len;
   Bucket& bucket = buckets_[rows];
-  // The inputs of layers are looked up by the host.
+  // Steps with per-layer inputs are not recorded: the host looks these inputs up.
   if (!bucket.has_run || !backend_.can_record() || config_.layer_input_dim > 0) {
     forward(cache, positions);
     bucket.has_run = true;
@@ -164,7 +164,7 @@ void Runner::advance(const KvCache& cache, int64_t rows) {
   backend_.replay(bucket.recording);
 }
 
-// All that happens on the backend alone.
+// Embeds, runs all layers, and draws the next ids. `positions` are those of the drawn tokens.
 void Runner::forward(const KvCache& cache, const ConstTensorView& positions) {
   const TensorView x = x_.first(step_.rows());
   embedding_->embed(step_, x);
@@ -177,7 +177,7 @@ void Runner::forward(const KvCache& cache, const ConstTensorView& positions) {
   const int64_t n = rows.shape[0];
   if (n == 0) return;
   const TensorView logits = logits_.first(n);
-  // A row's logits have the same bits after a prompt as after a single token.
+  // So a row's logits have the same bits after a prompt as after a single token.
   backend_.compute_as(decode_size());
   forward_.head(head_, x, rows, logits);
   backend_.sample(logits, sampling_.at(positions), next_ids_.first(n));

@@ -1,7 +1,7 @@
-// A model on a backend: takes tokens and gives the next ones. Does no scheduling.
+// A model on a backend: reads tokens and draws the next ones. Does no scheduling.
 //
-// Rows of a prompt are computed in one way and rows that decode in another, whatever else is in the
-// step: what a sequence gets depends on its own tokens and options alone, bit for bit.
+// Prompt rows use one kind of arithmetic and decoded rows another, whatever else is in the step. So
+// a sequence's result depends only on its own tokens and options, bit for bit.
 #pragma once
 
 #include <cstdint>
@@ -25,17 +25,17 @@ namespace fp8kv {
 
 struct RunnerSizes {
   int64_t max_rows = 0;       // prompt tokens in a step
-  int64_t max_sequences = 0;  // in a step
-  int64_t max_tokens = 0;     // of a sequence
-  int64_t states = 0;         // sequences whose states are kept at once
+  int64_t max_sequences = 0;  // sequences in a step
+  int64_t max_tokens = 0;     // tokens of a sequence
+  int64_t states = 0;         // sequences that keep states at the same time
 };
 
-// A sequence's part of a step: its last tokens, for which it has room.
+// One sequence's tokens in a step. `sequence` is already extended by them.
 struct StepPart {
   std::span<const int32_t> ids;
   const KvCache::Sequence* sequence = nullptr;
-  std::optional<SamplingOptions> next;  // how the next token is drawn; nullopt: not drawn
-  int32_t state = -1;                   // slot of its states, below RunnerSizes::states
+  std::optional<SamplingOptions> next;  // how to draw the next token; nullopt: draw none
+  int32_t state = -1;                   // the sequence's state slot, below RunnerSizes::states
 };
 
 class Runner {
@@ -43,22 +43,22 @@ class Runner {
   Runner(const Checkpoint& checkpoint, const ModelConfig& config, Backend& backend,
          const RunnerSizes& sizes);
 
-  // Pages that a cache needs beside those of sequences, see KvCacheOptions.
+  // The extra pages that a cache needs, see KvCacheOptions::padding_pages.
   int64_t padding_pages() const;
-  uint64_t weight_bytes() const { return weight_bytes_; }  // in memory, decoded where they are
+  uint64_t weight_bytes() const { return weight_bytes_; }  // in memory, so after any decoding
   uint64_t working_bytes() const;
 
-  // Tokens of prompts. Gives the next token of each part that asks for it, in order.
+  // Reads tokens of prompts. Returns the next token of each part with `next`, in order.
   std::vector<int32_t> prefill(std::span<const StepPart> parts, const KvCache& cache);
-  // Tokens of prompts, of which none is drawn. `take` gets the logits of `rows`, numbers of rows of
-  // the step, a few at a time: [n, vocab_size] of rows[first] and those after it.
+  // Reads tokens of prompts and draws none. `rows` are row numbers in the step. `take` gets their
+  // logits a few rows at a time: [n, vocab_size] for rows[first] and the n - 1 after it.
   using TakeLogits = std::function<void(size_t first, std::span<const float> logits)>;
   void logits(std::span<const StepPart> parts, const KvCache& cache, std::span<const int32_t> rows,
               const TakeLogits& take);
-  // One token of each part, all of which ask for the next. To be called with one cache until
-  // forget_recordings().
+  // Reads one token of each part and returns the next ones. REQUIRES `next` in every part, and the
+  // same cache in all calls until forget_recordings().
   std::vector<int32_t> decode(std::span<const StepPart> parts, const KvCache& cache);
-  // The logits that the `index`-th token of the last prefill() or decode() was drawn from.
+  // Copies the logits behind the `index`-th token that the last prefill() or decode() returned.
   void drawn_logits(size_t index, std::span<float> out);  // [vocab_size]
   void forget_recordings() { buckets_.clear(); }
 
@@ -87,12 +87,12 @@ class Runner {
   SamplingRows sampling_;
   Tensor x_;                            // [max rows, dim]
   Tensor logits_;                       // [max sequences, vocab_size] f32
-  Tensor positions_;                    // [max sequences] i32: of what is drawn for prompts
+  Tensor positions_;                    // [max sequences] i32: of tokens that prefill() draws
   Tensor next_ids_;                     // [max sequences] i32
-  std::optional<Embedding> embedding_;  // made after the working memory
+  std::optional<Embedding> embedding_;  // optional, since it is made after the working memory
   std::vector<LayerWeights> layers_;
   HeadWeights head_;
-  std::map<int64_t, Bucket> buckets_;  // by rows
+  std::map<int64_t, Bucket> buckets_;  // by number of rows
 };
 
 }  // namespace fp8kv

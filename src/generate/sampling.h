@@ -1,5 +1,5 @@
-// How a sequence's tokens are drawn, and the same for the rows of a step on the backend. The
-// drawing itself is an op, see Backend::sample.
+// Sampling options of one sequence, and of all rows of a step on the backend. The op
+// Backend::sample draws the tokens.
 #pragma once
 
 #include <cstdint>
@@ -11,28 +11,28 @@
 namespace fp8kv {
 
 struct SamplingOptions {
-  float temperature = 0.0f;  // 0: the largest logit, the lowest id among equals
-  int32_t top_k = 0;         // 0: all
+  float temperature = 0.0f;  // 0: takes the largest logit, the lowest id among equals
+  int32_t top_k = 0;         // 0: no limit
   float top_p = 1.0f;
-  uint64_t seed = 0;  // with a token's position, all that chance depends on
+  uint64_t seed = 0;  // chance depends only on the seed and a token's position
 
   bool operator==(const SamplingOptions&) const = default;
 };
 
-// Throws for an option that is out of its range, named as in JSON records.
+// Throws for an option out of range. The error names the option by its key in JSON records.
 void check_sampling(const SamplingOptions& options);
 
-// Seed of the `index`-th of several sequences that share one.
+// The own seed of the `index`-th sequence, where several sequences share `seed`.
 uint64_t sequence_seed(uint64_t seed, uint64_t index);
 
-// Sampling options of up to `max_rows` rows.
+// The sampling options of up to `max_rows` rows, on the backend.
 class SamplingRows {
  public:
   SamplingRows(Backend& backend, int64_t max_rows);
 
-  // Puts them on the backend, unless they are there already.
+  // Copies `rows` to the backend, unless they equal the last ones.
   void upload(std::span<const SamplingOptions> rows);
-  // Of the rows uploaded last.   position [rows] i32
+  // Returns the uploaded options together with the rows' positions.   position [rows] i32
   Sampling at(const ConstTensorView& position) const;
   uint64_t bytes() const;
 

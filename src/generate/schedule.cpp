@@ -27,7 +27,7 @@ struct Active {
   size_t index = 0;
   Request request;
   KvCache::Sequence cached;
-  int32_t state = 0;  // slot of its states
+  int32_t state = 0;  // slot of the sequence's states
   int32_t last_id = 0;
   int64_t new_tokens = 0;
   bool stopped = false;
@@ -36,7 +36,7 @@ struct Active {
   bool in_prompt() const { return cached.tokens < prompt_size(); }
 };
 
-// One run.
+// One run over all requests of a source.
 class Schedule {
  public:
   Schedule(const ScheduleParts& parts, const RequestSource& source, const GenerationEvents& events)
@@ -63,20 +63,20 @@ class Schedule {
   }
 
  private:
-  // Takes in prompts until one has to wait for another to end, or there are none.
+  // Admits prompts until one must wait for another to end, or `source_` has none.
   void admit() {
     while (static_cast<int64_t>(active_.size()) < options_.max_batch) {
       if (!next_) next_ = source_(active_.empty());
       if (!next_) return;
       if (next_->is_scored()) {
-        // However many there are, what is active goes on between them.
+        // Active sequences take a step between two batches of scored requests.
         if (!score() || !active_.empty()) return;
         continue;
       }
       Active sequence;
       if (!cache_.admit(sequence.cached, next_->prompt, longest(*next_, config_.max_seq_len),
                         options_.share_prefixes && !config_.recurrence)) {
-        FP8KV_ASSERT(!active_.empty());  // each fits alone, see check_pages
+        FP8KV_ASSERT(!active_.empty());  // every request fits alone, see check_pages
         return;
       }
       if (stats_.requests++ == 0) start_ = Clock::now();
@@ -92,9 +92,9 @@ class Schedule {
     }
   }
 
-  // Whether the next one's continuations can be scored beside what is active. Prompts are read to
-  // their ends first, since their pages may be shared. Scoring may use any state, so it waits
-  // until no sequence has one.
+  // Whether the continuations of `next_` can be scored beside the active sequences. Active prompts
+  // are read to their ends first, because their pages may be shared. In models with states, scoring
+  // may use any slot, so it waits until no sequence is active.
   bool can_score() const {
     if (!next_ || !next_->is_scored()) return false;
     if (active_.empty()) return true;
@@ -104,7 +104,7 @@ class Schedule {
                         [](const Active& each) { return each.in_prompt(); });
   }
 
-  // Scores the next one, and those after it that are there already. False when it has to wait.
+  // Scores `next_` and the scored requests right behind it. Returns false if `next_` must wait.
   bool score() {
     const auto begin = Clock::now();
     const size_t first = numbered_;
@@ -133,8 +133,8 @@ class Schedule {
     return *pool_;
   }
 
-  // One step of prompts, the first that came first: what a prompt shares with one before it is then
-  // computed before it or in the same step.
+  // Runs one step of prompts in order of arrival. So pages that a prompt shares with an earlier one
+  // are computed before it or in the same step.
   void prefill() {
     int64_t room = options_.chunk_rows;
     std::vector<StepPart> parts;
@@ -164,7 +164,7 @@ class Schedule {
     retire();
   }
 
-  // One token of every sequence that is past its prompt.
+  // Draws one token for every sequence that is past its prompt.
   void decode() {
     std::vector<StepPart> parts;
     std::vector<Active*> members;
@@ -185,7 +185,7 @@ class Schedule {
 
   void extend(Active& sequence, int64_t tokens) {
     const bool extended = cache_.extend(sequence.cached, tokens);
-    FP8KV_ASSERT(extended);  // its pages are its own since it was admitted
+    FP8KV_ASSERT(extended);  // admit() reserved all pages of the sequence
   }
 
   void accept_all(std::span<Active* const> members, std::span<const int32_t> ids) {
@@ -230,7 +230,7 @@ class Schedule {
     return std::nullopt;
   }
 
-  // Gives back the pages and the states of sequences that have ended.
+  // Removes the sequences that have ended, and frees their pages and state slots.
   void retire() {
     std::erase_if(active_, [&](Active& sequence) {
       const std::optional<FinishReason> reason = finished(sequence);
@@ -249,12 +249,12 @@ class Schedule {
   std::optional<ThreadPool>& pool_;
   const RequestSource& source_;
   const GenerationEvents& events_;
-  std::deque<Active> active_;  // in the order they came
-  // The last first. Never more are taken than there are requests.
+  std::deque<Active> active_;  // in order of arrival
+  // A stack of slots, the lowest on top. So a slot is always below the number of requests.
   std::vector<int32_t> free_states_;
-  std::optional<Request> next_;  // waits for pages
-  size_t numbered_ = 0;          // requests taken in
-  std::vector<float> logits_;    // [rows that log-probabilities are wanted of, vocab_size]
+  std::optional<Request> next_;  // the next request, if it waits
+  size_t numbered_ = 0;          // requests that have a number
+  std::vector<float> logits_;    // [rows of requests with logprobs, vocab_size]
   Clock::time_point start_;
   GenerationStats stats_;
 };

@@ -1,11 +1,11 @@
-// Which requests run together, from the first to the last, over one cache.
+// Decides which requests run together over one cache.
 //
-// Prompts are admitted in the order they come, each when there are pages for the longest it may
-// become: an admitted one can always go on, so none is ever stopped half-way and nothing can
-// deadlock; the first in line is never overtaken, so none waits for ever. Prompts are computed in
-// chunks beside the sequences that decode, which leave as they end. Prompts that begin alike share
-// the pages of what they have in common. Requests whose continuations are given are scored at once
-// when their turn comes, as many together as there are.
+// A prompt is admitted once there are pages for its longest possible sequence. So an admitted
+// sequence never stops half-way, and there is no deadlock. Prompts are admitted strictly in order
+// of arrival, so none waits for ever. Prompts are computed in chunks beside the decoding sequences,
+// which leave as they end. Prompts that begin alike share the pages of their common prefix.
+// Requests with continuations are scored in one go when their turn comes, together with those
+// behind them.
 #pragma once
 
 #include <optional>
@@ -18,16 +18,16 @@
 
 namespace fp8kv {
 
-// A schedule runs on these.
+// The objects that a schedule works with.
 struct ScheduleParts {
   const ModelConfig& config;
   const GenerationOptions& options;
   Runner& runner;
   KvCache& cache;
-  std::optional<ThreadPool>& pool;  // made here when it is needed
+  std::optional<ThreadPool>& pool;  // the schedule makes it at its first use
 };
 
-// Until `source` has no more. REQUIRES requests that pass check_request and check_pages.
+// Runs requests until `source` ends. REQUIRES requests that pass check_request and check_pages.
 GenerationStats run_schedule(const ScheduleParts& parts, const RequestSource& source,
                              const GenerationEvents& events);
 

@@ -11,19 +11,19 @@ namespace fp8kv {
 namespace {
 
 constexpr int64_t kStepRows = 512;
-// Tokens of a cache beyond which more items at once make no step fuller.
+// A cache of so many tokens holds enough items to fill every step.
 constexpr int64_t kPooledTokens = 32 * kStepRows;
 
-// An item that has its pages.
+// An item whose pages are reserved.
 struct Admitted {
   const Alternatives* item = nullptr;
   std::vector<ContinuationScore>* scores = nullptr;
   KvCache::Sequence cached;
   int32_t state = 0;
-  int64_t stem = 0;  // tokens that every alternative reads first
+  int64_t stem = 0;  // length of the prefix that all alternatives share
 };
 
-// Rows [begin, end) of an alternative, which are to be computed.
+// Tokens [begin, end) of an alternative that the model has to read.
 struct Piece {
   Admitted* of = nullptr;
   size_t alternative = 0;
@@ -31,7 +31,7 @@ struct Piece {
   int64_t end = 0;
 };
 
-// A token that a row of logits is asked for.
+// A token whose log-probability is wanted from row `row` of the logits.
 struct Asked {
   size_t row = 0;
   int32_t id = 0;
@@ -52,14 +52,15 @@ int64_t stem_of(const Alternatives& item) {
   return stem;
 }
 
-// Tokens whose pages may be shared. The last is always computed: its logits are wanted.
+// The tokens whose pages may be shared. KvCache::admit leaves the last one to compute, because its
+// logits are wanted.
 std::span<const int32_t> context_of(const Alternatives& item, int64_t stem) {
   int64_t length = stem;
   for (const Alternative& each : item) length = std::min(length, each.begin);
   return std::span(item[0].ids).first(static_cast<size_t>(std::max<int64_t>(length, 1)));
 }
 
-// One batch of items through the model.
+// Scores one batch of items.
 class ScoredBatch {
  public:
   ScoredBatch(const ScoringParts& parts, KvCache& cache)
@@ -76,7 +77,7 @@ class ScoredBatch {
       std::vector<Piece> pieces;
       for (Admitted& each : items) {
         if (round >= each.item->size()) continue;
-        // The rest of the alternative before is written over.
+        // This alternative overwrites the previous one behind the stem.
         if (round > 0) each.cached.tokens = each.stem;
         const int64_t begin = each.cached.tokens;
         const int64_t end = read_of((*each.item)[round]);
@@ -87,7 +88,7 @@ class ScoredBatch {
   }
 
  private:
-  // Pieces in steps, cut where a step is full.
+  // Runs the pieces in steps of at most `step_rows_` tokens, and splits a piece at a full step.
   void compute(const std::vector<Piece>& pieces) {
     int64_t room = step_rows_;
     std::vector<Piece> step;
@@ -116,7 +117,7 @@ class ScoredBatch {
     for (const Piece& each : pieces) {
       const Alternative& alternative = (*each.of->item)[each.alternative];
       const bool extended = cache_.extend(each.of->cached, each.end - each.begin);
-      FP8KV_ASSERT(extended);  // its pages are its own since it was admitted
+      FP8KV_ASSERT(extended);  // admit() reserved all pages of the item
       parts.push_back({std::span(alternative.ids)
                            .subspan(static_cast<size_t>(each.begin),
                                     static_cast<size_t>(each.end - each.begin)),
@@ -149,7 +150,7 @@ class ScoredBatch {
     });
   }
 
-  // A row of the stem is read for all alternatives.
+  // Adds the tokens wanted from the row at `at`. A row of the stem serves all alternatives.
   static void ask(const Piece& piece, int64_t at, size_t row, std::vector<Asked>& asked) {
     const Alternatives& item = *piece.of->item;
     for (size_t i = 0; i < item.size(); ++i) {
@@ -164,7 +165,7 @@ class ScoredBatch {
   ThreadPool& pool_;
   int64_t step_rows_;
   size_t vocab_size_;
-  std::vector<LogitSum> sums_;  // of the rows in hand
+  std::vector<LogitSum> sums_;  // of the rows that the runner handed over last
 };
 
 }  // namespace
@@ -190,7 +191,7 @@ std::vector<std::vector<ContinuationScore>> score_alternatives(
     const ScoringParts& parts, KvCache& cache, std::span<const Alternatives> items) {
   const bool keeps_states = parts.config.recurrence.has_value();
   std::vector<std::vector<ContinuationScore>> scores(items.size());
-  // A state cannot go back to where alternatives part: each is then an item of its own.
+  // A state cannot go back to the end of the stem. So each alternative becomes an item of its own.
   std::vector<Alternatives> parted;
   std::vector<std::vector<ContinuationScore>> parted_scores;
   if (keeps_states) {

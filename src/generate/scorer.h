@@ -1,8 +1,8 @@
 // Log-probabilities of given continuations over a paged cache. Draws nothing.
 //
-// Alternatives of one item are computed together: the tokens that all of them begin with once, each
-// rest over the place of the one before. Items that begin alike share pages. A score depends on the
-// alternative's own tokens alone, bit for bit.
+// The prefix that all alternatives of an item share is computed once. Then each rest overwrites the
+// one before it in the cache. Items that begin alike share pages. A score depends only on the
+// alternative's own tokens, bit for bit.
 #pragma once
 
 #include <cstdint>
@@ -16,37 +16,37 @@ namespace fp8kv {
 
 struct Alternative {
   std::vector<int32_t> ids;  // the context, then the continuation
-  int64_t begin = 0;         // of the continuation: from 1 to ids.size() - 1
+  int64_t begin = 0;         // start of the continuation, from 1 to ids.size() - 1
 };
 using Alternatives = std::vector<Alternative>;
 
 struct ContinuationScore {
-  double log_probability = 0;  // of the continuation, natural
+  double log_probability = 0;  // natural, summed over the continuation
   bool greedy = true;          // each of its tokens is the likeliest
 };
 
-// Tokens of an alternative that the model reads: all but the last.
+// The most tokens that the model reads of an alternative: all but its last.
 int64_t tokens_read(const Alternatives& item);
 
-// Scoring runs on these.
+// The objects and limits that scoring works with.
 struct ScoringParts {
   const ModelConfig& config;
   Runner& runner;
   ThreadPool& pool;
-  int64_t step_rows = 0;  // tokens in a step, at most those of the runner
-  int64_t max_items = 0;  // at once, at most as many as the runner has sequences and states
+  int64_t step_rows = 0;  // tokens in a step, at most the runner's max_rows
+  int64_t max_items = 0;  // items at once, at most the runner's sequences and states
 };
 
-// Scores by item, then by alternative. REQUIRES that the cache has free pages for the longest item,
-// and that no sequence in the cache is still to compute some of its prompt.
+// Returns the scores by item, then by alternative. REQUIRES that the cache has free pages for the
+// longest item, and that all sequences in the cache have computed their whole prompts.
 std::vector<std::vector<ContinuationScore>> score_alternatives(const ScoringParts& parts,
                                                                KvCache& cache,
                                                                std::span<const Alternatives> items);
 
-// A model that does nothing else.
+// A model that only scores.
 class Scorer {
  public:
-  // At most `max_items` at once, none of more tokens than `max_tokens`.
+  // Scores up to `max_items` items at once. No item may have more than `max_tokens` tokens.
   Scorer(const Checkpoint& checkpoint, const ModelConfig& config, Backend& backend,
          int64_t max_items, int64_t max_tokens, int threads);
 
@@ -62,7 +62,7 @@ class Scorer {
   Runner runner_;
 };
 
-// Pages that let `max_items` items run at once, or fewer where they are long.
+// The pages that let `max_items` items run at once, or fewer if items are long.
 int64_t scorer_pages(std::span<const Alternatives> items, int64_t max_items);
 
 }  // namespace fp8kv
