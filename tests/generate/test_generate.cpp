@@ -47,7 +47,7 @@ struct World {
     return made;
   }
 
-  // Of every token, as the backend had them.
+  // The logits of every drawn token, tapped at the backend.
   test::LogitTap::Rows logits_of(const std::vector<Request>& requests,
                                  const GenerationOptions& options, int64_t pages, DType dtype) {
     test::LogitTap tap(*backend);
@@ -57,7 +57,7 @@ struct World {
   }
 
   GenerationStats stats;
-  std::vector<size_t> finished;  // prompts, in that order
+  std::vector<size_t> finished;  // numbers of prompts, in the order they finished
 };
 
 const std::vector<std::vector<int32_t>> kPrompts = {
@@ -114,7 +114,7 @@ TEST_CASE("generate: a request's own stop ids, or whoever is asked, end it alone
             [&](size_t prompt) { return prompt == 2 && made[2].ids.size() == 3; }});
   for (size_t i = 0; i < kPrompts.size(); ++i) {
     auto expected = whole[i].ids;
-    if (i == 2) expected.resize(3);  // the token that it was asked after is there
+    if (i == 2) expected.resize(3);  // the token after which ends() returned true stays
     CHECK(made[i].ids == expected);
     CHECK(made[i].reason == (i == 2 ? FinishReason::stop : FinishReason::length));
   }
@@ -133,7 +133,7 @@ TEST_CASE("generate: with pages or places for two at a time the others wait thei
 
 TEST_CASE("generate: who came first is not overtaken by one that needs fewer pages") {
   World world;
-  // The second needs both pages; the third would fit beside the first.
+  // The second prompt needs both pages. The third would fit beside the first.
   world.run({{ids_from(1, 3), 20}, {ids_from(2, 80), 4}, {ids_from(3, 3), 2}}, {}, 2);
   CHECK(world.finished == std::vector<size_t>{0, 1, 2});
 }
@@ -144,7 +144,7 @@ TEST_CASE("generate: a long prompt in chunks, beside one that decodes, gives the
   const auto whole = world.run(requests, {}, 3);
   const auto in_chunks = world.run(requests, {.chunk_rows = 16}, 3);
   for (size_t i = 0; i < 2; ++i) CHECK(in_chunks[i].ids == whole[i].ids);
-  // The short one went on while the long one was read.
+  // Both prompts finished in both runs.
   CHECK(world.finished.size() == 4);
 }
 
@@ -178,21 +178,23 @@ TEST_CASE("generate: prompts that begin alike share pages and get what they get 
   const std::vector<Request> requests = {
       {joined(common, {1, 2, 3}), 6, {2.0f, 0, 1.0f, 1}},
       {joined(common, {9}), 6, {2.0f, 0, 1.0f, 2}},
-      {ids_from(6, 70), 6, {2.0f, 0, 1.0f, 3}},                           // begins otherwise
-      {joined(ids_from(5, 64), ids_from(8, 64)), 6, {2.0f, 0, 1.0f, 4}},  // one page, then not
-      {joined(ids_from(5, 64), ids_from(8, 64)), 6, {2.0f, 0, 1.0f, 5}},  // the same again
+      {ids_from(6, 70), 6, {2.0f, 0, 1.0f, 3}},                           // shares nothing
+      {joined(ids_from(5, 64), ids_from(8, 64)), 6, {2.0f, 0, 1.0f, 4}},  // shares one page
+      {joined(ids_from(5, 64), ids_from(8, 64)),
+       6,
+       {2.0f, 0, 1.0f, 5}},  // repeats the prompt before
       {ids_from(5, 129), 6, {2.0f, 0, 1.0f, 6}},
   };
   for (const DType dtype : {DType::f32, DType::f8_e4m3}) {
     const auto apart = world.logits_of(requests, {.share_prefixes = false}, 30, dtype);
     CHECK(world.stats.shared_pages == 0);
-    for (const int64_t pages : {30, 4}) {  // with few, pages are dropped and made again
+    for (const int64_t pages : {30, 4}) {  // with 4, shared pages are dropped and computed again
       for (const int64_t chunk : {512, 50}) {
         const bool same = world.logits_of(requests, {.chunk_rows = chunk}, pages, dtype) == apart;
         CHECK(same);
         if (pages < 30) continue;
-        // Two pages of the first; one; and of the same again one too, whose other page ends where
-        // the prompt does, which has to be computed; two.
+        // Prompts 1, 3, 4 and 5 share pages. Prompt 4 repeats 3 but shares only one page: its other
+        // page ends with the prompt, whose last token is always computed.
         CHECK(world.stats.shared_pages == 2 + 1 + 1 + 2);
         CHECK(world.stats.prompt_pages == 3 + 3 + 2 + 2 + 2 + 3);
       }
@@ -208,7 +210,7 @@ TEST_CASE("generate: whatever comes in whatever room, everybody gets what they g
     CAPTURE(round);
     std::vector<Request> requests;
     for (int i = 0; i < 12; ++i) {
-      // A few beginnings, cut anywhere, with a few endings.
+      // One of three beginnings, cut anywhere, and one of two endings.
       std::vector<int32_t> prompt = ids_from(below(3), 1 + below(100));
       prompt = joined(std::move(prompt), ids_from(40 + below(2), below(20)));
       const auto seed = static_cast<uint64_t>(1000 * round + i);
@@ -239,8 +241,8 @@ TEST_CASE("generate: prompts may come one by one, and the next is waited for onl
   const auto stats = generator.run(cache,
                                    [&](bool wait) -> std::optional<Request> {
                                      waits.push_back(wait);
-                                     // The second comes after the first has begun, the third when
-                                     // all is done.
+                                     // The second prompt comes during the first, the third when
+                                     // both are done.
                                      const bool comes =
                                          given == 0 || (given == 1 && made[0].size() == 3) || wait;
                                      if (!comes || given == 3) return std::nullopt;
@@ -272,7 +274,7 @@ TEST_CASE("generate: a sequence ends where the model's context does") {
   World world;
   const Made made = world.run({{std::vector<int32_t>(120, 5), 100}}, {}, 2)[0];
   CHECK(made.reason == FinishReason::context);
-  // 120 + 8 tokens fill the context; the last logits give one more that is not cached.
+  // 120 + 8 tokens fill the context. The last logits give a ninth token, which is not cached.
   CHECK(made.ids.size() == 9);
 }
 

@@ -1,5 +1,5 @@
-// Models with experts, served: rows of many prompts are grouped by expert, and each gets the bits
-// that it gets alone.
+// Generation with models that have experts. Rows of many prompts are grouped by expert, and each
+// row gets the same bits as alone.
 #include <algorithm>
 #include <cmath>
 #include <string>
@@ -25,7 +25,7 @@ struct Served {
   std::vector<int32_t> ids;
 };
 
-// Every golden with experts: routers of all forms, shared experts, layers without experts.
+// Checks every golden model with experts: all forms of routers, shared experts, dense layers.
 template <typename Check>
 void with_every_model(const Check& check) {
   size_t models = 0;
@@ -46,7 +46,7 @@ void with_every_model(const Check& check) {
   CHECK(models >= (test::kThreadSanitizer ? 10 : 24));
 }
 
-// Of every token that is drawn, by seed and position.
+// The logits of every drawn token, by seed and position.
 test::LogitTap::Rows logits_of(const Served& model, const std::vector<Request>& requests,
                                DType dtype, const GenerationOptions& options = {}) {
   const auto backend = make_cpu_backend(2);
@@ -57,7 +57,7 @@ test::LogitTap::Rows logits_of(const Served& model, const std::vector<Request>& 
   return tap.rows;
 }
 
-// As a share of the largest logit.
+// The largest difference of two rows, relative to the largest logit of `b`.
 double largest_difference(const std::vector<float>& a, const std::vector<float>& b) {
   double difference = 0, largest = 0;
   for (size_t i = 0; i < a.size(); ++i) {
@@ -67,7 +67,7 @@ double largest_difference(const std::vector<float>& a, const std::vector<float>&
   return difference / largest;
 }
 
-// Prompts of several lengths out of one text, each with a seed of its own.
+// Prompts of several lengths from one text. Each has its own seed.
 std::vector<Request> requests_from(const std::vector<int32_t>& ids) {
   std::vector<Request> requests;
   for (const size_t first : {0, 3, 1, 8, 5}) {
@@ -88,7 +88,7 @@ TEST_CASE("generate: with experts too, a prompt gets what it gets alone, bit for
     for (const DType dtype : {DType::f32, DType::f8_e4m3}) {
       const auto together = logits_of(model, requests, dtype);
       CHECK(together.size() == 5 * 4);
-      // Others come and go beside each, and prompts are read in parts.
+      // Three sequences at a time, and prompts in chunks of four tokens.
       const bool same =
           logits_of(model, requests, dtype, {.max_batch = 3, .chunk_rows = 4}) == together;
       CHECK(same);
@@ -102,7 +102,7 @@ TEST_CASE("generate: with experts too, a prompt gets what it gets alone, bit for
   });
 }
 
-// Steps of one row compute in another way than those of many, so the last bits may differ.
+// Decoded rows use other arithmetic than prompt rows, so the last bits may differ.
 TEST_CASE("generate: with experts, a prompt and decoded tokens give what one pass over all gives") {
   with_every_model([](const Served& model) {
     CAPTURE(model.name);

@@ -1,4 +1,4 @@
-// Log-probabilities beside generated tokens, and given continuations among prompts.
+// Log-probabilities of generated tokens, and requests with continuations among prompts.
 #include <cmath>
 #include <limits>
 #include <map>
@@ -20,7 +20,7 @@ using namespace fp8kv;
 
 namespace {
 
-// The events of one request.
+// The data from all events of one request.
 struct Told {
   std::vector<int32_t> ids;
   std::vector<TokenLogProbabilities> logprobs;
@@ -103,7 +103,7 @@ Request scored(const std::vector<int32_t>& prompt,
   return request;
 }
 
-// Continued and scored, those that need several pages and those that begin alike among them.
+// Requests to continue and to score. Some need several pages, and some begin alike.
 std::vector<Request> mixed_requests() {
   return {sampled(ids_from(5, 100), 9, 3, 1),
           scored(ids_from(5, 100), {{8, 9, 10}, {8, 11}, ids_from(4, 25)}),
@@ -162,7 +162,7 @@ TEST_CASE("generate: log-probabilities are those of an independent forward pass,
       };
       const TokenLogProbabilities& found = made[i].logprobs[k];
       CHECK(found.token.id == made[i].ids[k]);
-      // The error of a logit in f32, of the order of 1e-6 here, counts twice.
+      // An f32 logit is off by about 1e-6 here. The error enters twice: in the logit and the sum.
       CHECK(std::abs(found.token.log_probability - expected(found.token.id)) < 1e-5);
       REQUIRE(static_cast<int64_t>(found.likeliest.size()) == *requests[i].logprobs);
       std::vector<double> sorted = row;
@@ -207,7 +207,7 @@ TEST_CASE(
   together({.max_batch = 1}, 16);
   together({.max_batch = 2, .share_prefixes = false}, 16);
   together({.chunk_rows = 16}, 16);
-  together({.chunk_rows = 64, .threads = 1}, 2);  // no more than the longest needs
+  together({.chunk_rows = 64, .threads = 1}, 2);  // pages for the longest request alone
 }
 
 TEST_CASE(

@@ -22,12 +22,12 @@ constexpr float kInfinity = std::numeric_limits<float>::infinity();
 std::vector<float> random_logits(size_t size, uint64_t seed) {
   Rng rng(seed);
   std::vector<float> logits(size);
-  // A coarse grid, so that many are equal.
+  // Logits on a coarse grid, so that many are equal.
   for (float& logit : logits) logit = static_cast<float>(std::floor(rng.uniform() * 24)) / 4;
   return logits;
 }
 
-// What may be picked and how likely, by sorting everything.
+// The ids that may be drawn and their probabilities, found by sorting all logits.
 std::map<int32_t, double> distribution(const std::vector<float>& logits,
                                        const SamplingOptions& options) {
   std::vector<int32_t> ids(logits.size());
@@ -54,7 +54,7 @@ std::map<int32_t, double> distribution(const std::vector<float>& logits,
   return kept;
 }
 
-// Ids drawn from `rows` of logits at one position each.
+// Draws one id from each row of logits, at its position.
 std::vector<int32_t> draw(const std::vector<std::vector<float>>& rows,
                           const std::vector<SamplingOptions>& options,
                           const std::vector<int32_t>& positions) {
@@ -79,7 +79,7 @@ int32_t pick(const std::vector<float>& logits, const SamplingOptions& options = 
   return draw({logits}, {options}, {position})[0];
 }
 
-// Draws of one row at positions 0, 1, ...
+// Draws `count` ids from the same row, at positions 0, 1, ...
 std::vector<int32_t> draws(const std::vector<float>& logits, const SamplingOptions& options,
                            int count) {
   std::vector<int32_t> positions(static_cast<size_t>(count));
@@ -111,7 +111,7 @@ TEST_CASE("sampling: draws as often as the distribution says, and nothing outsid
     for (const int32_t id : draws(logits, options, kDraws)) ++counts[id];
     for (const auto& [id, count] : counts) CHECK(expected.contains(id));
     for (const auto& [id, share] : expected) {
-      // Five standard deviations of a binomial; the seed is fixed.
+      // Allows five standard deviations of a binomial distribution. The seed is fixed.
       const double deviation = std::sqrt(share * (1 - share) / kDraws);
       CHECK(std::abs(double(counts[id]) / kDraws - share) <= 5 * deviation + 1e-12);
     }
@@ -121,7 +121,7 @@ TEST_CASE("sampling: draws as often as the distribution says, and nothing outsid
 TEST_CASE("sampling: of equal logits top_k and top_p keep the lower ids") {
   const std::vector<float> logits(50, 1.5f);
   for (const int32_t id : draws(logits, {1.0f, 3, 1.0f, 1}, 300)) CHECK(id < 3);
-  // Three of fifty reach it.
+  // Three of fifty equal logits reach a top_p of 0.06.
   for (const int32_t id : draws(logits, {1.0f, 0, 0.06f, 1}, 300)) CHECK(id < 3);
 }
 
@@ -159,7 +159,7 @@ TEST_CASE("sampling: weights are exp to the last of their bits, and keys are in 
     const auto exact =
         std::exp(static_cast<long double>(logit) / static_cast<long double>(temperature)) *
         static_cast<long double>(uint64_t{1} << kSamplingBits);
-    // Rounded down, and 2^-46 of it off.
+    // A weight is rounded down to an integer, with a relative error of at most 2^-46.
     const auto weight = static_cast<long double>(sampling_weight(logit, 0, temperature));
     CHECK(weight <= exact * (1 + 0x1p-46L));
     CHECK(weight >= exact * (1 - 0x1p-46L) - 1);

@@ -1,4 +1,4 @@
-// Scores of continuations, held to a second forward pass and to each alternative alone.
+// Scores of continuations equal those of a second forward pass and of each alternative alone.
 #include <cmath>
 #include <optional>
 #include <vector>
@@ -30,8 +30,9 @@ Alternative joined(std::vector<int32_t> context, const std::vector<int32_t>& res
   return {context, begin};
 }
 
-// Continuations of one token and of several, that part at once and later; a long context that two
-// items share; and an alternative whose context is shorter, as tokenizers merge at the border.
+// Continuations of one and of several tokens, which differ at the first token or later. Two items
+// share a long context. One alternative has a shorter context, as if a tokenizer had merged tokens
+// at the border.
 std::vector<Alternatives> scored_items() {
   const std::vector<int32_t> shared = ids_of(5, 130);
   Alternatives merged = {joined(ids_of(1, 9), {3, 4, 5}), joined(ids_of(1, 9), {3, 4, 6, 7})};

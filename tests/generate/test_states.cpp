@@ -1,4 +1,4 @@
-// Generation of models whose layers mostly keep a state.
+// Generation with models in which most layers keep a state.
 #include <string>
 #include <vector>
 
@@ -54,7 +54,7 @@ TEST_CASE("states: whatever comes in whatever steps, everybody gets what they ge
         requests.push_back(
             {ids_from(below(3), 1 + below(40)), 1 + below(12), {1.5f, 0, 1.0f, seed}});
       }
-      // A slot of a state is used by several in turn.
+      // With few slots, several sequences use the same state slot in turn.
       const GenerationOptions options{.max_batch = 1 + below(4), .chunk_rows = 1 + below(30)};
       const auto together = world.logits_of(requests, options, 2 + below(4));
       size_t tokens = 0;
