@@ -39,7 +39,7 @@ size_t after_character(std::string_view text, size_t at) {
   return at;
 }
 
-// The first group that is not empty; without groups the match.
+// Returns the first group that is not empty, or the whole match if the pattern has no groups.
 std::string_view chosen_group(std::string_view text, pcre2_match_data* data, uint32_t groups) {
   const PCRE2_SIZE* ends = pcre2_get_ovector_pointer(data);
   for (uint32_t group = groups == 0 ? 0 : 1; group <= groups; ++group) {
@@ -61,7 +61,7 @@ AnswerPattern::AnswerPattern(const std::string& regex, const std::string& where)
   if (regex.size() > kMaxBytes) {
     fail(where, ": the pattern has ", regex.size(), " bytes, expected at most ", kMaxBytes);
   }
-  // Python's "." and "$" know only "\n" as the end of a line, and its \d, \s and \w are Unicode's.
+  // Like in Python, only "\n" ends a line for "." and "$", and \d, \s and \w are Unicode's.
   const OwnedPcre2<pcre2_compile_context, pcre2_compile_context_free> context(
       pcre2_compile_context_create(nullptr));
   pcre2_set_newline(context.get(), PCRE2_NEWLINE_LF);

@@ -1,5 +1,5 @@
-// A regular expression that finds the answer in a generated text. PCRE2's syntax, which reads what
-// is usual in Python alike. Its size and the steps of a match are bounded: patterns are input.
+// A regular expression that finds the answer in a generated text. Its syntax is PCRE2's, which
+// reads common Python patterns like Python. Size and steps are bounded, because patterns are input.
 #pragma once
 
 #include <memory>
@@ -11,19 +11,19 @@ namespace fp8kv {
 class AnswerPattern {
  public:
   static constexpr size_t kMaxBytes = 4096;
-  static constexpr uint32_t kMaxSteps = 100'000;  // of PCRE2's match(), from one place of the text
+  static constexpr uint32_t kMaxSteps = 100'000;  // of PCRE2's matcher, per starting place
 
   enum class Which { first, last };
   enum class Outcome { found, none, gave_up };
   struct Found {
     Outcome outcome = Outcome::none;
-    std::string text;  // the match's first group that is not empty; the match without groups
+    std::string text;  // the first group that is not empty, or the whole match without groups
   };
 
-  // Throws, with `where`, for a pattern that is too long or cannot be compiled.
+  // Throws if the pattern is too long or cannot be compiled. The error begins with `where`.
   AnswerPattern(const std::string& regex, const std::string& where);
 
-  // Of the matches from left to right that do not overlap. `text` is valid UTF-8.
+  // Returns the first or the last of the matches, which do not overlap. `text` is valid UTF-8.
   // gave_up: a match took more than kMaxSteps.
   Found find(std::string_view text, Which which = Which::first) const;
 

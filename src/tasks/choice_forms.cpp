@@ -18,7 +18,7 @@ std::vector<std::string> texts_of(const Json& array) {
   return texts;
 }
 
-// An index from 0, as a number or as digits.
+// Reads an index from 0, written as a number or as a string of digits. Throws unless it is below n.
 size_t index_of(const Json& value, size_t n) {
   int64_t index = -1;
   if (value.is_string()) {
@@ -43,7 +43,7 @@ size_t place_of(const Json& value, const std::vector<std::string>& names) {
   return static_cast<size_t>(found - names.begin());
 }
 
-// Choices are asked for by letters, from A.
+// Reads an item whose prompt lists the choices and whose answers are their letters, from A.
 ChoiceItem read_lettered(const Json& record) {
   ChoiceItem item;
   item.subject = record.get_string("subject", "");
@@ -77,7 +77,7 @@ ChoiceItem read_keyed(const Json& record) {
   return item;
 }
 
-// Leaves out what stands in brackets, which is left over from pages of WikiHow.
+// Removes text in square brackets, which is left over from pages of WikiHow.
 std::string without_brackets(std::string_view text) {
   std::string out;
   for (size_t at = 0; at < text.size();) {

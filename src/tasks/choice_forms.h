@@ -1,5 +1,5 @@
-// The forms of multiple choice items that data sets are published in: a table, one row per form,
-// with the prompt that lm-evaluation-harness 0.4.13 makes of it. Reads one record; no files.
+// A table of the forms in which data sets publish multiple choice items. Each form makes the prompt
+// that lm-evaluation-harness 0.4.13 makes. Reads single records, no files.
 #pragma once
 
 #include <span>
@@ -13,19 +13,19 @@ namespace fp8kv {
 
 struct ChoiceForm {
   std::string name;                 // "mmlu"
-  std::vector<std::string> fields;  // all must be there
+  std::vector<std::string> fields;  // a record of this form has all of them
   std::string summary;              // for people
-  bool by_length = false;           // acc_norm is the main score
+  bool by_length = false;           // whether acc_norm is the main score
 };
 
-// In the order in which a record is matched.
+// The forms, in the order in which a record is compared with them.
 std::span<const ChoiceForm> choice_forms();
 
-// The form that a record has. Throws, with the fields of each form, for a record that fits none.
+// Returns the form of a record. Throws if it has none; the error lists the fields of each form.
 const ChoiceForm& choice_form_of(const Json& record);
 
-// Throws, naming the place, for a field of another type, fewer than two choices, an empty one, and
-// an answer that is none of them.
+// Reads an item. Throws if a field has the wrong type, there are fewer than two choices, one is
+// empty, or the answer is none of them. The error names the place.
 ChoiceItem read_choice_item(const Json& record);
 
 }  // namespace fp8kv

@@ -1,4 +1,4 @@
-// An item of a multiple choice task: a prompt and what may follow it.
+// An item of a multiple choice task: a prompt and the choices that may follow it.
 #pragma once
 
 #include <cstddef>
@@ -9,10 +9,10 @@ namespace fp8kv {
 
 struct ChoiceItem {
   std::string where;                 // "'mmlu.jsonl':3", for messages
-  std::string subject;               // few-shot examples are of the same; "": all items are alike
-  std::string prompt;                // of the item alone
-  std::vector<std::string> choices;  // as they follow the prompt, without the blank between
-  size_t answer = 0;                 // index of the right one
+  std::string subject;               // few-shot examples have the same subject; "": no subjects
+  std::string prompt;                // without few-shot examples
+  std::vector<std::string> choices;  // the texts behind the prompt, without the blank between
+  size_t answer = 0;                 // index of the right choice
 };
 
 }  // namespace fp8kv

@@ -1,4 +1,4 @@
-// From the scores of an item's choices to whether it was answered right.
+// Grades a multiple choice item by the scores of its choices.
 #pragma once
 
 #include <cstddef>
@@ -10,13 +10,13 @@
 namespace fp8kv {
 
 struct ChoiceOutcome {
-  size_t chosen = 0;       // of the largest log-probability
-  size_t chosen_norm = 0;  // of the largest log-probability per character of the choice
+  size_t chosen = 0;       // the choice with the largest log-probability
+  size_t chosen_norm = 0;  // the choice with the largest log-probability per character
   bool acc = false;
   bool acc_norm = false;
 };
 
-// The first of equals is chosen.
+// Among equal scores the first choice wins.
 ChoiceOutcome choice_outcome(const ChoiceItem& item, std::span<const ContinuationScore> scores);
 
 }  // namespace fp8kv

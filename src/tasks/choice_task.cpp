@@ -44,7 +44,7 @@ TaskAnswer choice_answer(const ChoiceItem& item, std::span<const ContinuationSco
           std::nullopt};
 }
 
-// A model with the caches that score the choices.
+// A model and the caches with which it scores the choices.
 class ChoiceAnswerer {
  public:
   ChoiceAnswerer(std::shared_ptr<const ChoiceItems> all, const TaskModel& model)

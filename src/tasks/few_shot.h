@@ -1,4 +1,4 @@
-// Text that comes before an item: examples with their answers. And choices behind it, as ids.
+// The text before an item (examples with their answers), and its choices as token ids.
 #pragma once
 
 #include <cstdint>
@@ -15,30 +15,30 @@ namespace fp8kv {
 
 struct Example {
   std::string subject;
-  std::string text;  // the prompt and its answer
+  std::string text;  // the prompt, its answer and a blank line
 };
 Example example_of(const std::string& subject, std::string_view prompt, std::string_view answer);
 
-// The first `count` of `examples` with this subject. Throws, naming the item, where there are
-// fewer.
+// Joins the first `count` of `examples` with this subject. Throws if there are fewer; the error
+// begins with `where`, the place of the item.
 std::string few_shot_text(const std::string& where, const std::string& subject,
                           std::span<const Example> examples, size_t count);
 
-// The beginning of every prompt of a subject; "" for items without one.
+// The text that begins every prompt of the item's subject; "" without a subject.
 std::string description_of(const ChoiceItem& item);
 
-// Text as ids, with what the tokenizer puts before any text.
+// Encodes a text, with the tokens that the tokenizer puts before every text.
 using EncodeText = std::function<std::vector<int32_t>(std::string_view)>;
 
-// The ids of each continuation behind `prompt`. Both are encoded as one text and parted where the
-// prompt alone would end; blanks at the end of the prompt belong to the continuation. Callers check
-// `begin`: 0 means an empty prompt, ids.size() or more means a continuation without a token.
+// Encodes `prompt` with each continuation as one text. `begin` is where the prompt alone would end;
+// blanks at its end belong to the continuation. Callers check `begin`: 0 means an empty prompt,
+// and ids.size() or more means that the continuation adds no token.
 Alternatives encode_continuations(const std::string& prompt,
                                   std::span<const std::string> continuations,
                                   const EncodeText& encode);
 
 // Encodes every choice as a continuation, with a blank before it.
-// Throws, naming the item, for a choice that adds no token.
+// Throws if a choice adds no token. The error names the item.
 Alternatives encode_choices(const ChoiceItem& item, const std::string& prompt,
                             const EncodeText& encode);
 

@@ -7,14 +7,14 @@ namespace fp8kv {
 namespace {
 
 constexpr std::string_view kMark = "#### ";
-constexpr const char* kInvalid = "[invalid]";  // where a text has no number
+constexpr const char* kInvalid = "[invalid]";  // the answer if the text has no number
 
 const AnswerPattern& strict_match() {
   static const AnswerPattern kPattern("#### (-?[0-9.,]+)", "strict-match");
   return kPattern;
 }
 
-// A number of one character may be a digit alone; else "." and "," would be numbers.
+// A number of one character must be a digit. Otherwise "." and "," would be numbers.
 const AnswerPattern& flexible_extract() {
   static const AnswerPattern kPattern("-?[$0-9.,]{2,}|-?[0-9]+", "flexible-extract");
   return kPattern;
@@ -46,7 +46,7 @@ std::string gsm8k_number(std::string_view text) {
   std::string_view number = plain;
   const size_t mark = number.rfind(kMark);
   if (mark != number.npos) number.remove_prefix(mark + kMark.size());
-  // The end of a text is also before a newline at its end, in Python's "$".
+  // Python's "$" also matches before a newline at the end, so a full stop there goes too.
   const std::string_view newline = number.ends_with('\n') ? "\n" : "";
   number.remove_suffix(newline.size());
   if (number.ends_with('.')) number.remove_suffix(1);

@@ -1,5 +1,5 @@
-// Items of GSM8K as lm-evaluation-harness 0.4.13 asks them and grades their answers (its task
-// "gsm8k", version 3). Generates nothing.
+// Reads items of GSM8K and grades their answers, like the task "gsm8k", version 3, of
+// lm-evaluation-harness 0.4.13. Generates nothing.
 #pragma once
 
 #include <string>
@@ -10,15 +10,16 @@
 
 namespace fp8kv {
 
-// Of `question` and `answer`, which ends in "#### 18". Throws, naming the place, for a field that
-// is missing, empty or of another type.
+// Reads the fields `question` and `answer`, which ends in the right number, like "#### 18". Throws
+// if a field is missing, empty or of another type. The error names the place.
 TextItem read_gsm8k_item(const Json& record);
 
-// By strict-match, the number behind the first "#### ", and by flexible-extract, the last number.
+// Gives two scores: strict-match takes the number behind the first "#### ", flexible-extract the
+// last number of the text.
 TextGrade grade_gsm8k(const TextItem& item, std::string_view text);
 
-// What both numbers are compared as: without commas, dollars, all up to the last "#### ", and a
-// full stop at the end, in lower case.
+// Normalises a number before a comparison. Removes commas, dollar signs, all text up to the last
+// "#### " and a full stop at the end, and lowers the case.
 std::string gsm8k_number(std::string_view text);
 
 }  // namespace fp8kv

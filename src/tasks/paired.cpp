@@ -12,7 +12,7 @@ namespace {
 
 constexpr double kNormal975 = 1.959963984540054;
 
-// Wilson's interval of x among n, `z` normal deviations wide.
+// Wilson's interval for the share x / n, with `z` standard deviations to each side.
 std::pair<double, double> wilson(double x, double n, double z) {
   const double middle = 2 * x + z * z;
   const double width = z * std::sqrt(z * z + 4 * x * (1 - x / n));
@@ -50,7 +50,7 @@ Recovery recovery_of(const PairedCounts& counts) {
   const auto x = static_cast<double>(counts.right());
   const auto y = static_cast<double>(counts.baseline_right());
   FP8KV_ASSERT(y > 0);
-  // Items that both have wrong say nothing about a ratio.
+  // Leaves out items that both have wrong: they say nothing about a ratio.
   const auto n = static_cast<double>(counts.both + counts.wins + counts.losses);
   const auto apart = static_cast<double>(counts.wins + counts.losses);
   const double a = std::sqrt((apart + 2) / ((x + 1) * (y + 1)));

@@ -1,4 +1,4 @@
-// Two caches on the same items: who was right where the other was not.
+// Compares two caches on the same items: which one is right where the other is wrong.
 #pragma once
 
 #include <cstdint>
@@ -18,22 +18,22 @@ struct PairedCounts {
   uint64_t baseline_right() const { return both + losses; }
 };
 
-// Standard error of the share of `right` among `items`; 0 for fewer than two items.
+// The standard error of the share right / items; 0 for fewer than two items.
 double share_error(uint64_t right, uint64_t items);
 
-// Two-sided exact p of McNemar's test: how often a fair coin, tossed once for each item that only
-// one cache got right, would part wins and losses at least as unevenly.
+// The two-sided exact p value of McNemar's test. Toss a fair coin for each item that only one cache
+// got right: p is how often the split would be at least as uneven as wins and losses.
 double mcnemar_p(uint64_t wins, uint64_t losses);
 
 // Recovery is this cache's share of right answers over the baseline's.
 struct Recovery {
   double value = 1;
-  double low = 0;   // bounds of a two-sided interval of 95 %
-  double high = 0;  // infinity where the baseline may have none right
+  double low = 0;   // `low` and `high` bound a two-sided interval of 95 %
+  double high = 0;  // infinity if the baseline may have no item right
 };
 
-// The interval for a ratio of paired shares by Bonett and Price (2006), from two Wilson intervals.
-// REQUIRES that the baseline has an item right.
+// Computes the interval for a ratio of paired shares by Bonett and Price (2006), from two Wilson
+// intervals. REQUIRES that the baseline has an item right.
 Recovery recovery_of(const PairedCounts& counts);
 
 }  // namespace fp8kv

@@ -11,7 +11,7 @@ namespace {
 
 constexpr uint64_t kOrderSeed = 1;
 
-// Every order is as likely, for the seed: Fisher and Yates.
+// The order of the items. With `accept` it is a random permutation, by Fisher and Yates.
 std::vector<size_t> item_order(const PairedRun& run) {
   std::vector<size_t> order(run.items);
   std::iota(order.begin(), order.end(), size_t{0});

@@ -13,19 +13,20 @@
 
 namespace fp8kv {
 
-// The answers of a cache, 0 the baseline, to some items by number, in their order. Tells `progress`
-// of each item.
+// Returns a cache's answers to the numbered items, in their order. Cache 0 is the baseline.
+// Advances `progress` by one per item.
 using AnswerItems = std::function<std::vector<TaskAnswer>(
     size_t cache, std::span<const size_t> items, Progress& progress)>;
 
 struct PairedRun {
-  uint64_t items = 0;  // that there are
+  uint64_t items = 0;  // number of items of the task
   uint64_t block = 32;
-  std::optional<Acceptance> accept;  // items come in random order then, of a fixed seed
+  std::optional<Acceptance> accept;  // if set, items come in random order, by a fixed seed
 };
 
-// Fills in the answers and counts of the baseline and of the caches, which have their names.
-// Returns the numbers of the items that were asked. A cache whose test is decided is asked no more.
+// Asks the baseline and the caches of `report`, whose names are set, and fills in their answers and
+// counts. Once a cache's test is decided, the cache is asked no more. Returns the numbers of the
+// items asked.
 std::vector<size_t> run_paired(const PairedRun& run, const AnswerItems& answer, TaskReport& report,
                                Log& log);
 

@@ -8,7 +8,7 @@
 namespace fp8kv {
 namespace {
 
-// str.isspace() also takes the four separators of ASCII.
+// str.isspace() also accepts the four separators of ASCII, U+001C to U+001F.
 bool is_python_space(char32_t c) {
   return is_white_space(c) || (c >= 0x1C && c <= 0x1F);
 }

@@ -1,4 +1,5 @@
-// The items of a task's file, and the few-shot examples that come before each. Knows no form.
+// Reads the items of a task's file, and the few-shot examples before each item. Works for items of
+// any form.
 #pragma once
 
 #include <cstdint>
@@ -20,20 +21,20 @@ struct ItemSet {
   std::vector<Example> examples;
   uint64_t few_shot = 0;
 
-  // The examples of the item's subject, as they stand before it.
+  // The text before `item`: the examples of its subject.
   std::string before(const Item& item) const {
     return few_shot_text(item.where, item.subject, examples, few_shot);
   }
 };
 
-// `read` makes an item of a record, which has `subject`; `example` shows one with its answer.
-// Throws as both do, and for a file that has no items beside the examples.
+// `read` makes an item of a record. The item must have a `subject`. `example` makes an Example of
+// an item and its answer. Throws like both, and if the file has no items beside the examples.
 template <typename Read, typename Show>
 auto read_items(const TaskRequest& request, const Read& read, const Show& example) {
   ItemSet<decltype(read(std::declval<const Json&>()))> all;
   all.few_shot = request.few_shot;
   const bool own_examples = request.few_shot > 0 && request.few_shot_from.empty();
-  std::map<std::string, uint64_t> kept;  // examples, by subject
+  std::map<std::string, uint64_t> kept;  // number of examples, by subject
   for_each_item(request.file, [&](const Json& record) {
     auto item = read(record);
     if (own_examples && kept[item.subject] < request.few_shot) {

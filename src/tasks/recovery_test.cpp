@@ -17,8 +17,8 @@ RecoveryTest::RecoveryTest(double bound) : bound_(bound) {
   FP8KV_ASSERT(bound > 0 && bound <= 1);
 }
 
-// With recovery R, right - bound * baseline_right has a mean of the sign of R - bound. It lies
-// between -1 and 1, so that no stake below 1 is ever lost whole.
+// The gain is right - bound * baseline_right. For recovery R its mean has the sign of R - bound. It
+// lies between -1 and 1, so a stake below 1 never loses all its wealth.
 void RecoveryTest::add(bool right, bool baseline_right) {
   if (decision_ != Decision::open) return;
   ++items_;
@@ -36,7 +36,7 @@ void RecoveryTest::bet(double gain, Logs& logs) const {
   for (size_t i = 0; i < kStakes.size(); ++i) logs[i] += std::log1p(kStakes[i] * gain);
 }
 
-// Logarithm of the wealth that the stakes hold together, each a share.
+// Returns the logarithm of the total wealth. Each stake began with an equal share of 1.
 double RecoveryTest::log_wealth(const Logs& logs) {
   const double most = *std::max_element(logs.begin(), logs.end());
   double sum = 0;

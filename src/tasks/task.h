@@ -1,5 +1,5 @@
-// A task whose items are read, and the report of several caches that answer them. What a kind of
-// task asks, and how an answer counts, is the reader's; see task_kinds.h.
+// Asks several caches the items of a task and reports the answers. The readers of task_kinds.h
+// decide what a kind of task asks and how it grades an answer.
 #pragma once
 
 #include <cstdint>
@@ -26,17 +26,17 @@
 
 namespace fp8kv {
 
-// A cache that takes part.
+// A cache that answers a task.
 struct TaskCache {
   std::string name;
   ModelCache dtype;
-  const KvScales* scales = nullptr;  // null: 1 everywhere
+  const KvScales* scales = nullptr;  // null: every scale is 1
 };
 
-// The ids of a record's messages, up to where the model answers.
+// Encodes a record's messages, up to where the model's answer begins.
 using EncodeMessages = std::function<std::vector<int32_t>(const Json& record)>;
 
-// The model that answers.
+// The model that answers a task, with its caches.
 struct TaskModel {
   const Checkpoint& checkpoint;
   const ModelConfig& config;
@@ -49,34 +49,35 @@ struct TaskModel {
 
 struct TaskRequest {
   std::filesystem::path file;
-  uint64_t items = 0;  // at most; 0: all
+  uint64_t items = 0;  // the most items to ask; 0: all
   uint64_t few_shot = 0;
-  std::filesystem::path few_shot_from;  // "": the first items, which are then not asked
+  std::filesystem::path few_shot_from;  // "": the first items are examples and are not asked
   std::optional<Acceptance> accept;
 };
 
 struct Task {
   std::string form;
-  bool generates = false;  // answers have texts
+  bool generates = false;  // whether answers have texts
   std::vector<std::string> scores;
   size_t main_score = 0;
   std::vector<TaskItem> items;
-  // Puts the model and its caches on the backend, and gives what answers items by number. Throws,
-  // naming the item, where one is longer than the model's context. The model must outlive it.
+  // Loads the model and its caches onto the backend. Returns a function that answers items by
+  // number; `model` must outlive it. Throws if an item is longer than the model's context. The
+  // error names the item.
   std::function<AnswerItems(const TaskModel& model)> open;
 };
 
-// Items that every cache is asked before the next ones come.
+// Items in a block. Every cache answers a block before the next one begins.
 inline constexpr int64_t kTaskBlock = 32;
 
-// Asks every cache of the model. `name` is the task's.
+// Asks every cache of the model. `name` is the name of the task.
 TaskReport run_task(const std::string& name, const Task& task, const TaskRequest& request,
                     const TaskModel& model, Log& log);
 
-// Text as ids, with what the tokenizer puts before any text.
+// Returns a function that encodes prompts. The tokenizer's prefix (BOS) comes first.
 EncodeText prompt_encoder(const TaskModel& model);
 
-// The caches of the model, each with so many pages.
+// Makes the caches of the model, each with `pages` pages.
 std::deque<KvCache> make_task_caches(const TaskModel& model, int64_t pages, int64_t padding_pages);
 
 }  // namespace fp8kv

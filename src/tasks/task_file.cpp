@@ -8,7 +8,7 @@
 namespace fp8kv {
 namespace {
 
-// Data sets have other columns here than where text is read.
+// Reads all columns, because the columns of tasks differ from those of texts.
 void read_parquet(const DataSource& source, const std::function<bool(const Json& record)>& visit) {
   const ParquetFile file(source.text, source.label);
   ParquetRows rows(file, file.columns());

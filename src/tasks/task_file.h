@@ -1,4 +1,4 @@
-// Records of a file of items: JSON lines, JSON, or Parquet with all its columns.
+// Reads the records of a file of items: JSON lines, JSON, or Parquet with all its columns.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 
 namespace fp8kv {
 
-// Calls `visit` with the records of `path` until it returns false. Throws for a file that cannot be
-// read, a text, and a broken record, with its line or row.
+// Calls `visit` with the records of `path` until it returns false. Throws if the file cannot be
+// read or is plain text, and for a broken record, with its line or row.
 void for_each_item(const std::filesystem::path& path,
                    const std::function<bool(const Json& record)>& visit);
 

@@ -1,4 +1,4 @@
-// The tasks that `eval --task` knows: a table.
+// A table of the tasks that `eval --task` knows.
 #pragma once
 
 #include <filesystem>
@@ -13,7 +13,7 @@ struct TaskRequest;
 struct TaskRow {
   std::string name;
   std::string summary;  // for people
-  // Reads the items of a file. Throws, naming the place, for one that cannot be asked.
+  // Reads the items of a file. Throws for an item that cannot be asked. The error names the place.
   Task (*read)(const TaskRequest& request);
 };
 std::span<const TaskRow> task_rows();
@@ -23,7 +23,7 @@ struct TaskArgument {
   std::filesystem::path file;
 };
 
-// "choices=FILE". Throws a usage Error with the names that there are.
+// Parses "choices=FILE". Throws a usage Error that lists the known tasks.
 TaskArgument parse_task(const std::string& text);
 
 }  // namespace fp8kv

@@ -9,10 +9,10 @@
 namespace fp8kv {
 namespace {
 
-// Tokens of a cache: 32 sequences of some 500 tokens of their own.
+// The most tokens of a cache, unless one sequence is longer: 32 sequences of some 500 tokens.
 constexpr int64_t kMostCachedTokens = 16'384;
 
-// A text that grows.
+// A text during its generation.
 struct GrowingText {
   GrowingText(const Tokenizer& tokenizer, const std::vector<std::string>& stop_strings)
       : stream(tokenizer, {}, /*skip_special_tokens=*/true), stops(stop_strings) {}
@@ -32,7 +32,8 @@ std::vector<int32_t> prompt_ids(const TextItems& all, const TextItem& item, cons
   return model.encode_messages(*item.messages);
 }
 
-// Special tokens have no text: those that are stop strings end a text by their ids.
+// Returns the ids of stop strings that are special tokens. These have no text here, so only their
+// ids can end a text.
 std::vector<int32_t> stop_ids(const TextItem& item, const Tokenizer& tokenizer) {
   std::vector<int32_t> ids;
   for (const std::string& stop : item.stops) {

@@ -1,4 +1,4 @@
-// A model with the caches that write texts for items.
+// A model and the caches with which it writes texts for items.
 #pragma once
 
 #include <cstdint>
@@ -20,10 +20,10 @@ using TextItems = ItemSet<TextItem>;
 
 class TextAnswerer {
  public:
-  // Throws, naming the item, where prompt and answer may have more tokens than the model's context.
+  // Throws if a prompt and its answer may exceed the model's context. The error names the item.
   TextAnswerer(std::shared_ptr<const TextItems> all, const TaskModel& model);
 
-  // The greedy texts of a cache, 0 the baseline, to items by number.
+  // Writes greedy texts for the numbered items with one cache. Cache 0 is the baseline.
   std::vector<GeneratedText> generate(size_t cache, std::span<const size_t> items,
                                       Progress& progress);
 

@@ -1,4 +1,4 @@
-// How far the texts of a cache are those of the baseline.
+// Compares the texts of a cache with those of the baseline.
 #pragma once
 
 #include <cstdint>
@@ -11,12 +11,13 @@ namespace fp8kv {
 
 struct TextDifference {
   uint64_t compared = 0;   // texts that both wrote
-  uint64_t identical = 0;  // of these
-  // Of the others: the first token that differs, from 1; the lower of two in the middle.
+  uint64_t identical = 0;  // compared texts that are equal
+  // Median place of the first different token, from 1, over the texts that differ. The lower of two
+  // middle values.
   std::optional<uint64_t> median_place;
 };
 
-// Of answers to the same items in one order. REQUIRES answers with texts.
+// Compares answers to the same items in the same order. REQUIRES answers with texts.
 TextDifference difference_of(std::span<const TaskAnswer> answers,
                              std::span<const TaskAnswer> baseline);
 

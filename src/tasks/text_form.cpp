@@ -8,7 +8,7 @@
 namespace fp8kv {
 namespace {
 
-// What other tools call the options of an item.
+// The names that other tools use for our fields.
 struct OptionAlias {
   const char* name;
   const char* ours;

@@ -1,5 +1,5 @@
-// Items of the task "generate": any prompt or messages, and what the text must be. Generates
-// nothing.
+// Reads and grades items of the task "generate": any prompt or messages, and the expected text.
+// Generates nothing.
 #pragma once
 
 #include <string>
@@ -10,13 +10,13 @@
 
 namespace fp8kv {
 
-// Of `prompt` or `messages`, and `answer`, `pattern` or both. `stop`, `max_tokens` and `subject`
-// may be there. Throws, naming the place, for what is missing, of another type or out of range, and
-// for an option by the name that other tools give it.
+// Reads `prompt` or `messages`, and `answer`, `pattern` or both. Optional fields: `stop`,
+// `max_tokens` and `subject`. Throws if a field is missing, of another type, out of range, or has
+// the name that other tools use. The error names the place.
 TextItem read_text_item(const Json& record);
 
-// With a pattern, its match must be the answer; without an answer it must match. Without a pattern
-// the text must be the answer. Blanks around both count for nothing.
+// Grades a text by pattern and answer. The pattern's match, or the whole text without a pattern,
+// must equal the answer, except for blanks around it. Without an answer a match is enough.
 TextGrade grade_text(const TextItem& item, std::string_view text);
 
 }  // namespace fp8kv

@@ -1,4 +1,4 @@
-// An item of a task that generates: a prompt, and what the text is held to.
+// An item of a task that generates: a prompt, and the rules that grade the text.
 #pragma once
 
 #include <cstdint>
@@ -13,20 +13,20 @@ namespace fp8kv {
 
 struct TextItem {
   std::string where;             // "'gsm8k.jsonl':3", for messages
-  std::string subject;           // few-shot examples are of the same; "": all items are alike
-  std::string prompt;            // of the item alone
-  std::optional<Json> messages;  // the record that has them, in place of a prompt
-  std::string answer;            // the right one; "" where `pattern` alone decides
-  std::string pattern_text;      // as given; "": none
+  std::string subject;           // few-shot examples have the same subject; "": no subjects
+  std::string prompt;            // without few-shot examples
+  std::optional<Json> messages;  // a record with messages, in place of `prompt`
+  std::string answer;            // the right answer; "" if `pattern` alone decides
+  std::string pattern_text;      // as in the record; "": none
   std::optional<AnswerPattern> pattern;
-  std::vector<std::string> stops;  // strings that end the text, which they are no part of
-  int64_t max_tokens = 256;        // as lm-evaluation-harness 0.4.13 where it is not told
+  std::vector<std::string> stops;  // strings that end the text and are not part of it
+  int64_t max_tokens = 256;        // the default of lm-evaluation-harness 0.4.13
 };
 
-// What a text was worth.
+// The grade of a text.
 struct TextGrade {
-  std::vector<uint8_t> right;        // by score: 1 where it is
-  std::vector<std::string> answers;  // by score: what was found in the text
+  std::vector<uint8_t> right;        // by score: 1 for a right answer
+  std::vector<std::string> answers;  // by score: the answer found in the text
 };
 
 }  // namespace fp8kv

@@ -22,7 +22,7 @@ Example text_example(const TextItem& item) {
   return example_of(item.subject, item.prompt, item.answer);
 }
 
-// The task of some items, whose `form` and scores the caller fills in.
+// Makes a task from its items. The caller fills in `form` and the scores.
 Task text_task(TextItems read, GradeText grade) {
   const auto all = std::make_shared<const TextItems>(std::move(read));
   Task task;
