@@ -185,7 +185,8 @@ std::string Tokenizer::decode(std::span<const int32_t> ids, bool skip_special_to
   return decoding.take();
 }
 
-// A second time behind itself: decoders may drop a space at the beginning of a text.
+// Decodes the id twice in a row and returns what the second one adds. Decoders may drop a space at
+// the beginning of a text.
 std::string Tokenizer::bytes_of(int32_t id) const {
   const auto times = [&](int count) {
     Decoding decoding(state_->decoder, Broken::kept);
