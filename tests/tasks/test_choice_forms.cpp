@@ -1,5 +1,5 @@
 // Prompts of published multiple choice tasks. Expected texts follow the templates of
-// lm-evaluation-harness 0.4.13; that of HellaSwag is what its code made of the record.
+// lm-evaluation-harness 0.4.13. For HellaSwag its code made the expected text from the record.
 #include <string>
 #include <vector>
 
@@ -97,7 +97,7 @@ TEST_CASE("few-shot: examples of the subject come before the item, with their an
 
 TEST_CASE("few-shot: blanks at the end of a prompt are encoded with the choice") {
   const EncodeText by_bytes = [](std::string_view text) {
-    std::vector<int32_t> ids = {1};  // as a BOS
+    std::vector<int32_t> ids = {1};  // stands for a BOS
     for (const char c : text) ids.push_back(c);
     return ids;
   };

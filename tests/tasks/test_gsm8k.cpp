@@ -1,5 +1,5 @@
-// GSM8K as lm-evaluation-harness 0.4.13 asks and grades it. The rows of the table are what its
-// filters and its exact_match made of the texts.
+// GSM8K is asked and graded like in lm-evaluation-harness 0.4.13. Its filters and its exact_match
+// produced the rows of the table.
 #include <string>
 #include <vector>
 
@@ -19,7 +19,7 @@ TextItem gsm8k_item(const std::string& record) {
 
 struct GradedText {
   std::string text;
-  std::string answer;  // of the record
+  std::string answer;  // the record's field "answer"
   std::string strict;
   int strict_right;
   std::string flexible;

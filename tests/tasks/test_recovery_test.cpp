@@ -1,4 +1,4 @@
-// The size of the sequential test, by simulation.
+// Simulations of how often the sequential test errs.
 #include <string>
 
 #include <doctest/doctest.h>
@@ -16,8 +16,8 @@ struct Shares {
   int refused = 0;
 };
 
-// `runs` caches that lose `loss` of the items more than they win, against a baseline with 60 %
-// right. Each wins 3 %, as FP8 caches of small models do.
+// Tests `runs` caches against a baseline with 60 % of the items right. Each cache wins 3 % of the
+// items, like FP8 caches of small models, and loses `loss` more than it wins.
 Shares simulate(int runs, double bound, double loss, int items, uint64_t seed) {
   constexpr double kWins = 0.03;
   Rng rng(seed);
@@ -39,7 +39,7 @@ Shares simulate(int runs, double bound, double loss, int items, uint64_t seed) {
 
 }  // namespace
 
-// The numbers of docs/accuracy.md.
+// docs/accuracy.md gives these numbers.
 TEST_CASE("recovery test: of equal caches at most 5 % are refused, of those 5 points worse 95 %") {
   constexpr int kRuns = 300, kItems = 1500;
   CHECK(simulate(kRuns, 0.99, 0, kItems, 1).refused <= kRuns * 5 / 100);
@@ -49,7 +49,7 @@ TEST_CASE("recovery test: of equal caches at most 5 % are refused, of those 5 po
 }
 
 TEST_CASE("recovery test: at the bound itself, neither answer is given more often than 5 %") {
-  // A recovery of 0.95: 60 % of the baseline's, less 3 points.
+  // The recovery is 0.95: the baseline has 60 % right, and a cache 3 points less.
   const Shares shares = simulate(200, 0.95, 0.03, 2000, 3);
   CHECK(shares.accepted <= 10);
   CHECK(shares.refused <= 10);

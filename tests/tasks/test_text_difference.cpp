@@ -1,4 +1,4 @@
-// How far the texts of one cache are those of another.
+// Compares the texts of two caches.
 #include <string>
 #include <vector>
 
@@ -21,8 +21,8 @@ TEST_CASE("text difference: texts that differ are placed by their first other to
                                             text_answer("abd", {1, 2, 4}),
                                             text_answer("abc", {1, 2, 3}), text_answer("x", {7})};
   const std::vector<TaskAnswer> own = {text_answer("abc", {1, 2, 3}),  // identical
-                                       text_answer("zbd", {9, 2, 4}),  // at token 1
-                                       text_answer("ab", {1, 2})};     // ends where token 3 is
+                                       text_answer("zbd", {9, 2, 4}),  // differs at token 1
+                                       text_answer("ab", {1, 2})};     // ends before token 3
   const TextDifference difference = difference_of(own, baseline);
   CHECK(difference.compared == 3);
   CHECK(difference.identical == 1);

@@ -1,4 +1,4 @@
-// Items of the task "generate", and what their texts are worth.
+// Items of the task "generate", and the grades of their texts.
 #include <string>
 #include <vector>
 
