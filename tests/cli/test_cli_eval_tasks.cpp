@@ -1,4 +1,4 @@
-// `fp8kv eval --task`: items are read, asked of every cache, compared, and gate the exit code.
+// `fp8kv eval --task` reads items, asks every cache, compares the answers and sets the exit code.
 #include <fstream>
 #include <string>
 #include <vector>
@@ -71,7 +71,7 @@ TEST_CASE("cli eval tasks: JSON has every answer, the same for any number of thr
   const Json score = cache.at("scores")[0];
   CHECK(score.at("wins").as_int() + score.at("losses").as_int() + score.at("ties").as_int() == 5);
   const auto answers = [](const std::string& text) {
-    return text.substr(text.find("\"tasks\""));  // the device says how many threads there are
+    return text.substr(text.find("\"tasks\""));  // skips the device, which names the threads
   };
   CHECK(answers(ask(folder, together).out) == answers(result.out));
 }

@@ -1,4 +1,4 @@
-// `fp8kv eval --task` with gsm8k and generate: texts of every cache, graded and compared.
+// `fp8kv eval --task` with gsm8k and generate: grades and compares the texts of every cache.
 #include <fstream>
 #include <string>
 #include <vector>
@@ -14,7 +14,7 @@
 namespace fp8kv {
 namespace {
 
-// The answer is a number that no text of the model has.
+// Writes problems whose right answer is a number that the model never writes.
 void write_problems(const test::TempDir& folder, int count) {
   std::string lines;
   for (int i = 0; i < count; ++i) {
@@ -39,7 +39,7 @@ test::CliResult ask_texts(const test::TempDir& folder, const std::vector<std::st
   return test::run_cli(arguments, folder.path());
 }
 
-// Caches of one dtype write one text on every processor.
+// The baseline and the candidate have the same dtype, so their texts are equal on any processor.
 const std::vector<std::string> kAlike = {"--baseline", "float32", "--kv-cache-dtype", "float32"};
 
 std::vector<std::string> alike(std::vector<std::string> arguments) {
@@ -124,7 +124,7 @@ TEST_CASE("cli eval texts: JSON has every text, the same for any number of threa
   CHECK(first.at("tokens").as_int() == 9);
   CHECK(first.at("finish_reason").as_string() == "length");
   CHECK(second.at("tokens").as_int() == 2);
-  // Both go on from one prompt.
+  // Both items have the same prompt.
   CHECK(first.at("text").as_string().starts_with(second.at("text").as_string()));
   const auto answers = [](const std::string& text) { return text.substr(text.find("\"tasks\"")); };
   CHECK(answers(ask("3").out) == answers(result.out));

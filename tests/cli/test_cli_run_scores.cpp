@@ -1,4 +1,4 @@
-// `run --logprobs`, `--stop`, `--samples-per-prompt`, and records whose continuations are given.
+// `run --logprobs`, `--stop`, `--samples-per-prompt`, and records with continuations.
 #include <cmath>
 #include <sstream>
 #include <string>
@@ -43,7 +43,7 @@ std::string text(const Json& json) {
   return JsonWriter(JsonWriter::Layout::one_line).value(json).text();
 }
 
-// The text that bytes of the tokens are.
+// Joins the bytes of all tokens to one text.
 std::string joined_bytes(const Json& content) {
   std::string joined;
   for (size_t i = 0; i < content.size(); ++i) {
@@ -63,7 +63,7 @@ TEST_CASE("cli run: --logprobs gives each token and the likeliest, as OpenAI's c
     const Json token = content[i], top = token.at("top_logprobs");
     CHECK(token.at("id").as_int() == record.at("ids")[i].as_int());
     REQUIRE(top.size() == 2);
-    // The likeliest was taken.
+    // The generated token is the likeliest one.
     for (const char* key : {"id", "token", "logprob", "bytes"}) {
       CHECK(text(top[0].at(key)) == text(token.at(key)));
     }
@@ -135,7 +135,7 @@ TEST_CASE("cli run: a stop across tokens cuts the text, and the tokens it is mad
   CHECK(joined_bytes(record.at("logprobs").at("content")) == " England. England");
   CHECK(run({"-q", "--stop", "d. En", kLondon}).out == "London is the capital of Englan\n");
   CHECK(run({"-q", "-n", "6", "--stop", "[a, b]", kLondon}).out == kLondon + whole + "\n");
-  // A record's own replaces the flag's.
+  // A record's stop strings replace those of --stop.
   const auto with = [&](const std::string& stop) {
     return records({"-", "-n", "6", "--stop", " a"},
                    R"({"prompt": "London is the capital of", "stop": )" + stop + "}\n")[0]
@@ -188,7 +188,7 @@ TEST_CASE("cli run: given continuations are scored as the tokens that they are")
   CHECK(first.at("greedy").as_bool());
   CHECK_FALSE(second.at("greedy").as_bool());
   CHECK(second.at("logprob").as_double() < -5);
-  // What the model generates gets the sum of what its tokens get.
+  // A continuation that the model generates scores the sum of its tokens' log-probabilities.
   const Json generated =
       records({kLondon, "-n", "3", "--logprobs", "0", "--kv-cache-dtype", "float32"})[0];
   double sum = 0;
@@ -196,7 +196,7 @@ TEST_CASE("cli run: given continuations are scored as the tokens that they are")
   for (size_t i = 0; i < content.size(); ++i) sum += content[i].at("logprob").as_double();
   CHECK(text(first.at("ids")) == text(generated.at("ids")));
   CHECK(std::abs(first.at("logprob").as_double() - sum) < 1e-5);
-  // The same in ids, and with the blank on the other side.
+  // A blank gives the same ids and score at the end of the prompt as before the continuation.
   const auto ids_of = [](const Json& list) { return text(list); };
   const Json prompt_ids =
       records({"-"}, cat(R"({"prompt": ")", kLondon, R"(", "max_tokens": 1})"))[0];
