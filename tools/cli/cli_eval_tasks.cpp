@@ -11,7 +11,7 @@
 namespace fp8kv {
 namespace {
 
-// These flags measure on a text alone.
+// Flags that measure on a text, and therefore exclude --task.
 constexpr const char* kOfText[] = {"--fail-if", "--write-scales", "--report",       "--table",
                                    "--plot",    "--against",      "--greedy-tokens"};
 

@@ -1,4 +1,4 @@
-// The flags of `eval` that ask tasks of every cache, in place of a text.
+// The flags of `eval` that ask every cache a task instead of measuring on a text.
 #pragma once
 
 #include "options/options.h"
@@ -9,7 +9,7 @@ class App;
 
 namespace fp8kv {
 
-// To be called after the other flags of `command` are there.
+// Adds the flags to `command`. REQUIRES that it has its other flags already.
 void add_eval_tasks(CLI::App& command, TaskOptions& options);
 
 }  // namespace fp8kv

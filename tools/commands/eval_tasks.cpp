@@ -38,7 +38,7 @@ void check_task_outputs(const EvalCommandOptions& options, Log& log) {
   report_leftovers(outputs, log);
 }
 
-// The text that policies' scales are made on. Throws where there is none.
+// The files of text from which policies make scales. Throws if there are none.
 std::vector<std::filesystem::path> policy_text(const EvalCommandOptions& options, Log& log) {
   if (!options.calibrate_on.empty()) {
     return find_data(options.calibrate_on, options.calibrate_split, log);
@@ -64,7 +64,7 @@ const Tokenizer& needed_tokenizer(const Checkpoint& checkpoint,
               "tasks need the model's tokenizer");
 }
 
-// As `run` reads messages.
+// Encodes messages like `run` does: up to the start of the model's answer.
 EncodeMessages messages_encoder(ChatText& chats, const Tokenizer& tokenizer) {
   return [&](const Json& record) {
     if (!chats.joins()) return chats.record(record, true).ids;
@@ -123,7 +123,7 @@ void throw_refusals(const std::vector<TaskReport>& reports) {
 void run_eval_tasks(const EvalCommandOptions& options) {
   Log log(options.verbosity);
   check_task_outputs(options, log);
-  // Files first: an item that cannot be used is found before any work.
+  // Reads the items first, so that a bad item is found before any other work.
   std::vector<Task> tasks;
   for (const TaskArgument& task : options.task.tasks) {
     tasks.push_back(task.row->read(request_of(options.task, task)));

@@ -1,4 +1,4 @@
-// `eval --task`: every cache is asked the same items.
+// `eval --task`: asks every cache the same items.
 #pragma once
 
 #include "options/options.h"

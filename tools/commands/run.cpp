@@ -44,7 +44,7 @@ void report_scoring(const GenerationStats& stats, Log& log) {
                " s"));
 }
 
-// transformers does not keep a model from generating such ids either.
+// Reports generated ids that have no token. transformers lets a model generate such ids too.
 void report_padding(uint64_t ids, Log& log) {
   if (ids == 0) return;
   log.note(cat("generated ", count_of(ids, "id"),
@@ -64,7 +64,8 @@ void report_cache(const KvCache& cache, const ModelConfig& config, Log& log) {
                " (float16: ", fit(DType::f16), ", fp8: ", fit(DType::f8_e4m3), ")"));
 }
 
-// Answers in token ids, which JSON has, need none.
+// Finds the model's tokenizer. Throws if there is none, except with `json`: JSON can answer in
+// token ids.
 std::optional<Tokenizer> load_tokenizer(const Checkpoint& checkpoint, bool json) {
   std::optional<Tokenizer> found = Tokenizer::find_in(checkpoint.folder());
   if (found || json) return found;

@@ -1,5 +1,5 @@
-// Continuations that a record of `run` gives, which are scored in place of an answer. Reads them;
-// computes nothing.
+// Reads the continuations in a record of `run`, which are scored instead of generating an answer.
+// Computes no scores.
 #pragma once
 
 #include <cstdint>
@@ -15,16 +15,16 @@ namespace fp8kv {
 
 struct GivenContinuations {
   std::vector<std::string> texts;  // "" without a tokenizer
-  Alternatives alternatives;       // one for each; all have the prompt's length as `begin`
+  Alternatives alternatives;       // one per text, with a common `begin`
 };
 
-// Reads strings behind a text. Prompt and continuation are encoded as one text and parted where the
-// prompt alone would end, as `eval --task choices` does it. Throws, naming the place, for anything
-// else than a list of strings, and for one that adds no token.
+// Reads strings that follow a text. Encodes prompt and continuation as one text and splits it where
+// the prompt alone would end, like `eval --task choices`. Throws unless the value is a list of
+// strings that each add a token. The error names the place.
 GivenContinuations text_continuations(const Json& list, const std::string& prompt,
                                       const Tokenizer& tokenizer);
 
-// Reads lists of token ids behind token ids. Without a tokenizer (nullptr) they have no text.
+// Reads lists of token ids that follow token ids. Without a tokenizer (nullptr) `texts` are "".
 GivenContinuations id_continuations(const Json& list, const std::vector<int32_t>& prompt,
                                     const Tokenizer* tokenizer, int64_t vocab_size);
 

@@ -81,7 +81,7 @@ void check_keys(const Json& record) {
   }
 }
 
-// Continuations that are given need no option of those that are generated.
+// Throws if a record with continuations also has options for generated text.
 void check_scored_keys(const Json& record) {
   for (const std::string& key : kOptions) {
     if (!record.has(key)) continue;
@@ -99,7 +99,7 @@ int64_t integer(const Json& value, int64_t least, int64_t most) {
   return number;
 }
 
-// OpenAI's chats have true, which gives no token beside the one that was taken, and false.
+// OpenAI's chats have a boolean here: true asks for the drawn token alone.
 std::optional<int64_t> logprobs_of(const Json& value) {
   if (value.is_bool()) return value.as_bool() ? std::optional<int64_t>(0) : std::nullopt;
   return integer(value, 0, kMostLogprobs);
@@ -110,7 +110,7 @@ void add_stop(const Json& text, std::vector<std::string>& stops) {
   if (stops.back().empty()) fail(text.where(), ": is an empty string, which is everywhere");
 }
 
-// The stops of one string or an array of strings.
+// Reads stop strings from one string or an array of strings.
 std::vector<std::string> stops_of(const Json& value) {
   std::vector<std::string> stops;
   if (!value.is_array()) add_stop(value, stops);

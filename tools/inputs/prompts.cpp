@@ -121,7 +121,7 @@ Prompt Prompts::from_ids(const Json& record) const {
   return prompt;
 }
 
-// A prompt whose continuations are given.
+// A prompt with continuations to score.
 Prompt Prompts::from_continuations(const Json& record, const std::string& text_key) const {
   const Json list = record.at("continuations");
   need_json(list);

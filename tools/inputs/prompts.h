@@ -28,7 +28,7 @@ struct Prompt {
   std::optional<Json> id;         // a string or a number, unchanged
   std::optional<int64_t> answer;  // its number among the answers of its record, from 0
   std::vector<std::string> stops;
-  std::vector<std::string> continuations = {};  // texts of those of the request
+  std::vector<std::string> continuations = {};  // texts of the request's continuations
   Request request;
 };
 

@@ -5,13 +5,13 @@
 namespace fp8kv {
 namespace {
 
-// JSON has no infinity.
+// Writes null for infinity, which JSON does not have.
 void add_logprob(JsonWriter& json, double log_probability) {
   json.key("logprob");
   std::isfinite(log_probability) ? json.value(log_probability) : json.null();
 }
 
-// The members of a token, in an object that has begun.
+// Adds the members of a token to an object that has begun.
 void add_token(JsonWriter& json, const TokenLogProbability& each, const Tokenizer* tokenizer) {
   json.member("id", int64_t{each.id});
   if (tokenizer == nullptr) {

@@ -17,7 +17,7 @@ namespace fp8kv {
 void add_logprobs(JsonWriter& json, std::span<const TokenLogProbabilities> tokens,
                   const Tokenizer* tokenizer);
 
-// The member "continuations": those of the prompt, with their scores.
+// Writes the member "continuations": the prompt's continuations with their scores.
 void add_continuations(JsonWriter& json, const Prompt& prompt,
                        std::span<const ContinuationScore> scores, const Tokenizer* tokenizer);
 

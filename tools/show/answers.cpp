@@ -116,7 +116,7 @@ void Answers::print_done(size_t index) {
     return;
   }
   if (!json_) {
-    const bool whole = order_ == AnswerOrder::finished;  // else only the rest is left to print
+    const bool whole = order_ == AnswerOrder::finished;  // otherwise only its end is unprinted
     const std::string begin = whole && !std::exchange(first_, false) ? "\n" : "";
     print_made(whole ? cat(begin, prompt.text, answer.text, "\n") : "\n");
     return;

@@ -34,7 +34,7 @@ class Answers {
   bool ended(size_t number) const;
   void finished(size_t number, FinishReason reason);
   void logprobs(size_t number, const TokenLogProbabilities& found);
-  // Takes the place of all calls above, for a prompt whose continuations are given.
+  // Replaces token(), logprobs() and finished() for a prompt with continuations.
   void scored(size_t number, std::span<const ContinuationScore> scores);
   // The number of ids without a token in the tokenizer; 0 without a tokenizer.
   uint64_t ids_without_text() const { return ids_without_text_; }
@@ -50,7 +50,7 @@ class Answers {
     std::optional<TokenStream> stream;  // absent without a tokenizer
     StopText stops;
     std::vector<int32_t> ids = {};
-    std::vector<TokenLogProbabilities> logprobs = {};  // of each id, or of none
+    std::vector<TokenLogProbabilities> logprobs = {};  // one per id, or empty
     std::vector<ContinuationScore> scores = {};        // of given continuations
     std::string text = {};
     std::optional<FinishReason> reason = {};

@@ -70,7 +70,8 @@ std::string verdict_line(const TaskReport& report, const TaskCacheReport& cache)
   return text;
 }
 
-// "17 of 20" texts, and "token 45", the median place where the others differ.
+// Adds two cells: identical texts, like "17 of 20", and the median place where the others differ,
+// like "token 45".
 void add_difference(const TaskReport& report, const TaskCacheReport& cache,
                     std::vector<std::string>& row) {
   if (&cache == &report.baseline) {

@@ -1,4 +1,4 @@
-// Results of tasks, for people and for machines.
+// Prints the results of tasks, as text and as JSON.
 #pragma once
 
 #include <span>
@@ -15,13 +15,14 @@ struct TaskRunFacts {
   std::string device;
 };
 
-// A line that answers, for each cache, and the table of each task.
+// The verdict on each cache, one line each, and the table of each task.
 std::string task_summary(std::span<const TaskReport> reports);
 
 std::string tasks_json(const TaskRunFacts& facts, std::span<const TaskReport> reports);
 
-// "fp8_e4m3 unit: recovery 91.2% after 340 items, below 'recovery >= 99%'": why a cache was not
-// accepted; "" where it was, and without a test.
+// Says why a cache was not accepted: "choices: fp8_e4m3 unit is refused: recovery is below 99%,
+// after 340 of 1,000 items, confidence 95%". Returns "" for an accepted cache and for one without a
+// test.
 std::string refusal_of(const TaskReport& report, const TaskCacheReport& cache);
 
 }  // namespace fp8kv
