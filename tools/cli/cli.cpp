@@ -182,11 +182,10 @@ CLI::App* add_run(CLI::App& app, RunOptions& options) {
   auto* file =
       command
           ->add_option("--prompts", options.prompt_file,
-                       "Prompts from a file of JSON lines with one of prompt, text, messages, "
-                       "conversations and input_ids, and if wanted id, max_tokens, temperature, "
-                       "top_k, top_p, seed, "
-                       "n, stop, stop_token_ids and logprobs, or continuations to score; - for "
-                       "stdin, where each is taken up as it comes")
+                       "Prompts from a file of JSON lines; - for stdin, where each is taken up as "
+                       "it comes. A line has prompt, text, messages, conversations or input_ids. It "
+                       "may have id, max_tokens, temperature, top_k, top_p, seed, n, stop, "
+                       "stop_token_ids and logprobs, or continuations to score")
           ->check(a_path())
           ->type_name("FILE");
   prompt->excludes(file)->excludes(text);
