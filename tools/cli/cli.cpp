@@ -181,11 +181,12 @@ CLI::App* add_run(CLI::App& app, RunOptions& options) {
       add_values(*command, "-p,--prompt", "Prompts; several decode together")->type_name("TEXT...");
   auto* file =
       command
-          ->add_option("--prompts", options.prompt_file,
-                       "Prompts from a file of JSON lines; - for stdin, where each is taken up as "
-                       "it comes. A line has prompt, text, messages, conversations or input_ids. It "
-                       "may have id, max_tokens, temperature, top_k, top_p, seed, n, stop, "
-                       "stop_token_ids and logprobs, or continuations to score")
+          ->add_option(
+              "--prompts", options.prompt_file,
+              "Prompts from a file of JSON lines; - for stdin, where each is taken up as "
+              "it comes. A line has prompt, text, messages, conversations or input_ids. It "
+              "may have id, max_tokens, temperature, top_k, top_p, seed, n, stop, "
+              "stop_token_ids and logprobs, or continuations to score")
           ->check(a_path())
           ->type_name("FILE");
   prompt->excludes(file)->excludes(text);
