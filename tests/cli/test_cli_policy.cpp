@@ -200,7 +200,7 @@ TEST_CASE("cli policy: the help of every command lists the same policies") {
       if (c == '\n' && !words.empty() && words.back() != ' ') words += ' ';
     }
     for (const PolicyKind& kind : policy_kinds()) {
-      CHECK(words.find(cat(kind.spelling, ": ", kind.summary)) != std::string::npos);
+      CHECK(words.find(cat("'", kind.spelling, "': ", kind.summary)) != std::string::npos);
     }
   }
 }
