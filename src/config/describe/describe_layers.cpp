@@ -154,14 +154,6 @@ Mixings told_by_letters(const Json&, const Json& pattern, const ModelDescription
   return mixings;
 }
 
-// The period of layers with full attention, for families whose configs may leave out the pattern.
-int64_t usual_pattern(const std::string& type) {
-  if (type == "gemma2" || type == "gpt_oss") return 2;
-  if (type.starts_with("gemma3n")) return 5;
-  if (type.starts_with("gemma3") || type.starts_with("gemma4")) return 6;
-  return type == "cohere2" || type == "olmo3" ? 4 : 0;
-}
-
 // SmolLM3: the layers without rotation have the window.
 Mixings windows_without_rotation(const Json& text, const ModelDescription& model) {
   Mixings mixings(model.layers.size(), Mixing::full);
@@ -195,10 +187,13 @@ Mixings told_by_window(const Json& text, const Json&, const ModelDescription& mo
                 Mixing::full);
     return mixings;
   }
-  const int64_t usual = usual_pattern(type);
-  const bool said = reads("sliding_window_pattern");
-  const int64_t pattern = said ? number_or(text, "sliding_window_pattern", 1, usual) : usual;
-  return pattern == 0 ? windows : periodic(pattern, pattern - 1, Mixing::window, n_layers);
+  WindowPattern pattern = usual_pattern(text);
+  if (reads("sliding_window_pattern")) {
+    const int64_t period = number_or(text, "sliding_window_pattern", 1, pattern.period);
+    pattern = {period, period - 1};
+  }
+  if (pattern.period == 0) return windows;
+  return periodic(pattern.period, pattern.full, Mixing::window, n_layers);
 }
 
 Mixings told_otherwise(const Json&, const Json& member, const ModelDescription&) {

@@ -21,6 +21,8 @@ struct WindowReader {
   bool switched = false;  // use_sliding_window
   // The window of a config without sliding_window. 0: no window, or the config must give it.
   int64_t usual_window = 0;
+  int64_t usual_period = 0;  // see usual_pattern
+  bool full_first = false;   // in each period the first layer sees all tokens, else the last
 };
 
 std::span<const WindowReader> window_readers();
@@ -30,6 +32,14 @@ bool reads_window_key(const Json& text, std::string_view key);
 
 // The family's default for a missing sliding_window; 0: no window.
 int64_t usual_window(const Json& text);
+
+// The layers that see all tokens among others with a window, where the config does not say which:
+// layer i for which i % period is `full`. `period` 0: the family has no such rule.
+struct WindowPattern {
+  int64_t period = 0;
+  int64_t full = 0;
+};
+WindowPattern usual_pattern(const Json& text);
 
 // The window keys that the config sets but its family does not read, in the table's order. If the
 // config has no sliding_window, only layer_types counts.
