@@ -6,7 +6,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 values="base core"
-configs="config config/describe config/families"
+configs="config config/describe config/families config/families/rows"
 model_files="$values files json formats $configs quant checkpoint"
 scales="$model_files scales scales/read scales/rules scales/write scales/verify"
 forward="$model_files backend model model/weights"
@@ -21,7 +21,8 @@ declare -A may=(
   [src/formats]="$values files json"
   [src/config/describe]="$values json"
   [src/config/families]="$values json config/describe"
-  [src/config]="$values json config/describe config/families"
+  [src/config/families/rows]="$values json config/describe config/families"
+  [src/config]="$values json config/describe config/families config/families/rows"
   [src/quant]="$values files json formats"
   [src/checkpoint]="$values files json formats $configs quant"
   [src/remote]="$model_files http"

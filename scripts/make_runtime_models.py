@@ -43,12 +43,24 @@ BambaForCausalLM bamba            FalconH1ForCausalLM falcon_h1       GPT2LMHead
 GPTBigCodeForCausalLM gpt_bigcode OPTForCausalLM opt                  GPTNeoXForCausalLM gpt_neox
 FalconForCausalLM falcon          Qwen3NextForCausalLM qwen3_next     Qwen3_5ForCausalLM qwen3_5_text
 Qwen3_5MoeForCausalLM qwen3_5_moe_text
+ArceeForCausalLM arcee            CwmForCausalLM cwm                  Dots1ForCausalLM dots1
+Ernie4_5ForCausalLM ernie4_5      Exaone4ForCausalLM exaone4          FlexOlmoForCausalLM flex_olmo
+GraniteMoeSharedForCausalLM granitemoeshared                          HeliumForCausalLM helium
+HyperCLOVAXForCausalLM hyperclovax                                    IQuestCoderForCausalLM iquestcoder
+MinistralForCausalLM ministral    NemotronForCausalLM nemotron        SeedOssForCausalLM seed_oss
+SolarOpenForCausalLM solar_open   VaultGemmaForCausalLM vaultgemma    YoutuForCausalLM youtu
+GraniteSWAForCausalLM granite_swa GraniteMoeSWAForCausalLM granitemoe_swa
 Gemma3ForConditionalGeneration gemma3           Gemma3nForConditionalGeneration gemma3n
 Gemma4ForConditionalGeneration gemma4           KimiK25ForConditionalGeneration kimi_k25
 Llama4ForConditionalGeneration llama4           LlavaForConditionalGeneration llava
 Mistral3ForConditionalGeneration mistral3       Qwen2VLForConditionalGeneration qwen2_vl
 Qwen2_5_VLForConditionalGeneration qwen2_5_vl   Qwen3VLForConditionalGeneration qwen3_vl
 Qwen3_5ForConditionalGeneration qwen3_5         Qwen3_5MoeForConditionalGeneration qwen3_5_moe
+Glm46VForConditionalGeneration glm46v           Glm4vForConditionalGeneration glm4v
+Glm4vMoeForConditionalGeneration glm4v_moe      Idefics3ForConditionalGeneration idefics3
+InternVLChatModel internvl_chat                 InternVLForConditionalGeneration internvl
+LlavaNextForConditionalGeneration llava_next    LlavaOnevisionForConditionalGeneration llava_onevision
+Qwen3VLMoeForConditionalGeneration qwen3_vl_moe SmolVLMForConditionalGeneration smolvlm
 """.split()
 PAIRS = list(zip(MODELS[::2], MODELS[1::2], strict=True))
 

@@ -19,6 +19,7 @@ std::optional<std::pair<int64_t, int64_t>> k_projection(const TensorEntry& entry
   if (!parts || in_attention(parts->rest) != "k_proj.weight") return std::nullopt;
   // A vision tower has layers of its own.
   const bool of_text = parts->prefix == "model." || parts->prefix == "backbone." ||
+                       parts->prefix == "model.text_model." ||
                        parts->prefix.find("language_model") != parts->prefix.npos;
   if (!of_text) return std::nullopt;
   const bool plain = is_compute_dtype(entry.dtype) || fp8_format(entry.dtype);

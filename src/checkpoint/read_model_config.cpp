@@ -16,8 +16,8 @@
 #include "checkpoint/model_weights.h"
 #include "checkpoint/quant_config.h"
 #include "checkpoint/quantised_tensors.h"
+#include "config/architectures.h"
 #include "config/describe/language_config.h"
-#include "config/families/architectures.h"
 #include "config/families/tensor_table.h"
 #include "config/parse_model_config.h"
 #include "quant/changed_values.h"
@@ -163,6 +163,7 @@ void find_text_model(const Checkpoint& checkpoint, ModelConfig& config) {
   constexpr Place kPlaces[] = {
       {"language_model.model.", "language_model.lm_head"},
       {"model.language_model.", "lm_head"},
+      {"model.text_model.", "lm_head"},
       {"backbone.", "lm_head"},
       {"", "lm_head"},  // GPT-2's first files
   };
@@ -187,13 +188,31 @@ bool has_experts(const Checkpoint& checkpoint, const ModelConfig& config, int64_
   return false;
 }
 
-// Picks the table of tensors that fits how the files store experts: in one tensor or apart.
+// Whether the checkpoint has the matrices of experts in the shapes of the config's table.
+bool has_expert_shapes(const Checkpoint& checkpoint, const ModelConfig& config, int64_t layer) {
+  for (const ModelTensor& tensor : layer_tensors(config, layer)) {
+    const TensorRole role = tensor.parts.front().role;
+    if (role != TensorRole::expert_gate && role != TensorRole::expert_down) continue;
+    const TensorEntry* entry = checkpoint.find(tensor.name);
+    if (entry == nullptr || entry->shape != tensor.shape) return false;
+  }
+  return true;
+}
+
+// Picks the table of tensors that fits how the files store experts: in one tensor or apart, and if
+// in one, each as it is or transposed. Like in transformers, shapes that fit both are as they are.
 void find_experts(const Checkpoint& checkpoint, ModelConfig& config) {
   const std::span<const TensorRow> other_rows = other_tensors(config.tensors);
   if (other_rows.empty() || !config.experts) return;
   int64_t layer = 0;
   while (config.layer(layer).feed_forward != FeedForward::experts) ++layer;
   ModelConfig other = config;
+  other.tensors = turned_tensors(config.tensors);
+  if (!other.tensors.empty() && !has_expert_shapes(checkpoint, config, layer) &&
+      has_expert_shapes(checkpoint, other, layer)) {
+    config.tensors = other.tensors;
+    return;
+  }
   other.tensors = other_rows;
   if (has_experts(checkpoint, config, layer) || !has_experts(checkpoint, other, layer)) return;
   config.tensors = other_rows;
@@ -203,8 +222,9 @@ void find_experts(const Checkpoint& checkpoint, ModelConfig& config) {
 // projector, or layers that predict further tokens. Such tensors are ignored.
 bool is_other_part(std::string_view name) {
   constexpr std::string_view kModel = "model.";
-  constexpr std::string_view kParts[] = {"audio_tower.",           "embed_audio.", "embed_vision.",
-                                         "multi_modal_projector.", "mtp.",         "vision_model.",
+  constexpr std::string_view kParts[] = {"audio_tower.",           "connector.",    "embed_audio.",
+                                         "embed_vision.",          "image_newline", "mlp1.",
+                                         "multi_modal_projector.", "mtp.",          "vision_model.",
                                          "vision_tower.",          "visual."};
   if (name.starts_with(kModel)) name.remove_prefix(kModel.size());
   return std::any_of(std::begin(kParts), std::end(kParts),

@@ -6,12 +6,12 @@
 #include <vector>
 
 #include "base/error.h"
+#include "config/architectures.h"
 #include "config/describe/config_values.h"
 #include "config/describe/describe_model.h"
 #include "config/describe/language_config.h"
 #include "config/describe/token_ids.h"
 #include "config/describe/window_keys.h"
-#include "config/families/architectures.h"
 #include "config/families/rope_config.h"
 #include "config/known_keys.h"
 

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "config/families/architectures.h"
+#include "config/architectures.h"
 #include "core/tensor_row.h"
 
 namespace fp8kv {

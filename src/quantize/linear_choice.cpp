@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "checkpoint/linear_modules.h"
 #include "checkpoint/quant_config.h"
-#include "config/families/architectures.h"
+#include "config/architectures.h"
 #include "config/families/tensor_table.h"
 #include "core/matrix_use.h"
 #include "scales/write/quant_block.h"

@@ -1,6 +1,6 @@
 #include <doctest/doctest.h>
 
-#include "config/families/architectures.h"
+#include "config/architectures.h"
 #include "support/expect_error.h"
 #include "support/models/family_model.h"
 #include "support/models/tiny_config.h"

@@ -5,8 +5,8 @@
 
 #include <doctest/doctest.h>
 
+#include "config/architectures.h"
 #include "config/describe/window_keys.h"
-#include "config/families/architectures.h"
 #include "config/known_keys.h"
 #include "support/models/family_model.h"
 #include "support/models/tiny_config.h"

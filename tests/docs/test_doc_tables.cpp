@@ -10,7 +10,7 @@
 #include "backend/cpu/isa/cpu_isa.h"
 #include "base/text.h"
 #include "checkpoint/checkpoint.h"
-#include "config/families/architectures.h"
+#include "config/architectures.h"
 #include "core/fp8.h"
 #include "data/records.h"
 #include "docs/markdown.h"

@@ -24,6 +24,8 @@ import tempfile
 
 import numpy as np
 
+import row_families
+
 HERE = pathlib.Path(__file__).resolve().parent
 N_TOKENS, N_PROMPT, N_NEW = 40, 16, 24
 POSITIONS = [0, 13, 30, 39]
@@ -223,6 +225,7 @@ BAICHUAN_13B = without(BAICHUAN, "max_position_embeddings")
 MINICPM = family("MiniCPMForCausalLM", "minicpm", rms_norm_eps=0.03, hidden_act="silu", scale_emb=3, scale_depth=1.4, dim_model_base=8)
 
 CASES = {
+    **row_families.CASES,
     "llama-seven": {**LLAMA, **SEVEN, "hidden_size": 35, "attention_bias": True, "mlp_bias": True, **TIED},
     "llama-yarn": {**LLAMA, "head_dim": 12, "num_key_value_heads": 1, "rope_theta": 30.0, "rope_scaling": {
         "rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 64, "attention_factor": 1.3, "beta_fast": 2.0,
@@ -691,6 +694,8 @@ def stand_in(config):
              "max_position_embeddings": 64}
     if of == "InternLM3ForCausalLM":  # transformers has its config, and Llama's code
         return {**without(llama, "bias", "qkv_bias"), "attention_bias": config["qkv_bias"], "mlp_bias": config["bias"]}
+    if of == "IQuestCoderForCausalLM":  # likewise
+        return llama
     if of == "InternLM2ForCausalLM":
         return {**without(llama, "bias"), "attention_bias": config["bias"]}
     if of in ("BaichuanForCausalLM", "BaiChuanForCausalLM"):
@@ -699,6 +704,8 @@ def stand_in(config):
     if config["model_type"] == "gemma3n":  # transformers takes its towers from another package
         return {**config["text_config"], "architectures": ["Gemma3nForCausalLM"], "torch_dtype": "float32",
                 "tie_word_embeddings": config.get("tie_word_embeddings", config["text_config"].get("tie_word_embeddings", True))}
+    if of == "InternVLChatModel":
+        return {**config["llm_config"], "torch_dtype": "float32"}
     if of == "KimiK25ForConditionalGeneration":
         return {**config, "architectures": ["Kimi_K25ForConditionalGeneration"],
                 "text_config": {**config["text_config"], "model_type": "deepseek_v3"}}
@@ -724,6 +731,8 @@ def published_name(name, config):
     of = config["architectures"][0]
     if of == "Gemma3nForConditionalGeneration" and name.startswith("model."):
         name = "model.language_model." + name[len("model."):]
+    if of == "InternVLChatModel":
+        name = "language_model." + name
     for part in ("q_proj", "k_proj", "v_proj") if of in FUSED else ():
         name = name.replace(f"self_attn.{part}", FUSED[of])
     for old, new in INTERNLM2_NAMES if of == "InternLM2ForCausalLM" else ():
@@ -733,10 +742,16 @@ def published_name(name, config):
     return name
 
 
+def is_turned(name, config):
+    """Whether files of this version have the tensor transposed: transformers 5 turns it as it loads."""
+    return ".mlp.experts." in name and config.get("transformers_version") == "4.57.0"
+
+
 def published_shapes(config):
     shapes = {}
     for name, shape in saved_shapes(stand_in(config)).items():
         name = published_name(name, config)
+        shape = [*shape[:-2], shape[-1], shape[-2]] if is_turned(name, config) else shape
         shapes[name] = [shape[0] + shapes[name][0], *shape[1:]] if name in shapes else shape
     return shapes
 
@@ -756,6 +771,7 @@ def as_stand_in(arrays, config):
             whole = whole[part * shape[0]:(part + 1) * shape[0]]
         if "z_loss_weight" in config and name == "lm_head.weight":
             whole = whole / np.linalg.norm(whole.astype(np.float64), axis=1, keepdims=True).astype(np.float32)
+        whole = whole.swapaxes(-1, -2) if is_turned(name, config) else whole
         made[name] = np.ascontiguousarray(whole)
     return made
 

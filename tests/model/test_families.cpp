@@ -12,7 +12,7 @@
 #include "calib/collect.h"
 #include "checkpoint/fingerprint.h"
 #include "checkpoint/read_model_config.h"
-#include "config/families/architectures.h"
+#include "config/architectures.h"
 #include "support/models/family_model.h"
 #include "support/models/goldens.h"
 #include "support/models/run_model.h"

@@ -5,7 +5,7 @@
 #include <doctest/doctest.h>
 
 #include "base/text.h"
-#include "config/families/architectures.h"
+#include "config/architectures.h"
 #include "scales/rules/runtime_choice.h"
 #include "scales/rules/runtime_models.h"
 #include "scales/verify/verify_scales.h"

@@ -38,6 +38,8 @@ struct Architecture {
   // The tensors of files that store experts the other way: all of a layer in one tensor, or each
   // apart.
   std::span<const TensorRow> other_tensors = {};
+  // The table for files that store each expert's matrices transposed, told by their shapes.
+  std::span<const TensorRow> turned_tensors = {};
   std::span<const NamedActivation> activations;  // the supported ones; the first is the default
   // The family's names for two keys, then its defaults for missing keys.
   const char* norm_eps = "rms_norm_eps";

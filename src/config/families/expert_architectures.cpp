@@ -43,6 +43,10 @@ void parse_glm4_moe(const Json& config, ModelConfig& out) {
   out.qkv_bias = config.get_bool("attention_bias", false);
   if (config.get_bool("use_qk_norm", false)) out.block.qk_norm = QkNorm::per_head;
   check_router_says(config, "scoring_func", "sigmoid");
+  parse_glm4_experts(config, out);
+}
+
+void parse_glm4_experts(const Json& config, ModelConfig& out) {
   parse_experts(config, {{"n_routed_experts"}, "moe_intermediate_size"}, out);
   if (!out.experts) config.at("n_routed_experts");
   if (!out.experts) return;

@@ -11,6 +11,8 @@
 namespace fp8kv {
 
 void parse_glm4_moe(const Json& config, ModelConfig& out);
+// The experts of GLM-4.5: the router of DeepSeek V3, and an expert that takes every token.
+void parse_glm4_experts(const Json& config, ModelConfig& out);
 void parse_gpt_oss(const Json& config, ModelConfig& out);
 void parse_granite_moe(const Json& config, ModelConfig& out);
 void parse_minimax_m2(const Json& config, ModelConfig& out);

@@ -147,6 +147,12 @@ void parse_sparse(const Json& text, ModelConfig& out) {
       "index_topk: up to so many tokens each sees all, and choosing among more is not computed";
 }
 
+// Youtu-LLM: DeepSeek V3 without experts.
+void parse_youtu(const Json& text, ModelConfig& out) {
+  parse_latent(text, out);
+  set_pairs(text, out);
+}
+
 constexpr std::string_view kKimi[] = {"kimi_k2"};
 constexpr RopeStyle kLatentRope = {.pairs = RopePairs::neighbours, .reads_mscale = true};
 
@@ -187,6 +193,14 @@ const Architecture kLatent[] = {
      .parse = parse_sparse,
      .tensors = latent_q_tensors(),
      .activations = kSilu,
+     .rope = kLatentRope},
+    {.name = "YoutuForCausalLM",
+     .model_type = "youtu",
+     .summary = "Youtu-LLM",
+     .parse = parse_youtu,
+     .tensors = latent_q_tensors(),
+     .activations = kSilu,
+     .tied = true,
      .rope = kLatentRope},
 };
 

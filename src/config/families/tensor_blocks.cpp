@@ -60,6 +60,10 @@ TensorRows fused_mlp() {
           {"model.layers.{}.mlp.down_proj", {down}}};
 }
 
+TensorRows ungated_mlp() {
+  return {{"model.layers.{}.mlp.up_proj", {up}}, {"model.layers.{}.mlp.down_proj", {down}}};
+}
+
 TensorRows experts_apart() {
   return {{"model.layers.{}.mlp.experts.{e}.gate_proj", {expert_gate}},
           {"model.layers.{}.mlp.experts.{e}.up_proj", {expert_up}},

@@ -24,6 +24,7 @@ TensorRows attention_out();
 TensorRows next_norm();              // norm before the feed-forward part
 TensorRows gated_mlp();              // three matrices
 TensorRows fused_mlp();              // gate and up in one matrix
+TensorRows ungated_mlp();            // up and down
 TensorRows experts_apart();          // each expert has its own tensors
 TensorRows experts_together();       // all experts in one tensor, rows of gate before rows of up
 TensorRows granite_experts_apart();  // each expert has its own tensors, with llm-compressor's names

@@ -29,6 +29,7 @@ constexpr ModelFamily kFamilies[] = {
     {"kimi_k2", Family::deepseek, Names::projections},
     {"kimi_k25", Family::deepseek, Names::projections},
     {"glm4_moe_lite", Family::deepseek, Names::projections},
+    {"youtu", Family::deepseek, Names::projections},
     {"deepseek_v32", Family::deepseek_sparse, Names::projections},
     {"glm_moe_dsa", Family::deepseek_sparse, Names::projections},
     {"gpt2", Family::gpt2, Names::parameters, true},

@@ -16,6 +16,9 @@ std::span<const Architecture> architectures();
 // way; empty if there is none.
 std::span<const TensorRow> other_tensors(std::span<const TensorRow> tensors);
 
+// The counterpart for files that store the matrices of experts transposed; empty if there are none.
+std::span<const TensorRow> turned_tensors(std::span<const TensorRow> tensors);
+
 // The row that config.json names. If it names a larger model, the row of its language model.
 // Throws, listing the rows, if config.json names none of them. Throws if model_type belongs to
 // another architecture.

@@ -1,4 +1,4 @@
-#include "config/families/architectures.h"
+#include "config/architectures.h"
 
 #include <algorithm>
 #include <cctype>
@@ -16,6 +16,7 @@
 #include "config/families/llama_variants.h"
 #include "config/families/mamba_architectures.h"
 #include "config/families/older_architectures.h"
+#include "config/families/rows/family_rows.h"
 #include "config/families/state_architectures.h"
 #include "config/families/tensor_rows.h"
 
@@ -33,15 +34,22 @@ constexpr Wrapper kOuterModels[] = {
     {"Gemma3ForConditionalGeneration", "gemma3", true},
     {"Gemma3nForConditionalGeneration", "gemma3n"},
     {"Gemma4ForConditionalGeneration", "gemma4"},
+    {"Glm46VForConditionalGeneration", "glm46v"},
+    {"Idefics3ForConditionalGeneration", "idefics3"},
+    {"InternVLChatModel", "internvl_chat"},
+    {"InternVLForConditionalGeneration", "internvl"},
     {"KimiK25ForConditionalGeneration", "kimi_k25"},
     {"Llama4ForConditionalGeneration", "llama4"},
     {"LlavaForConditionalGeneration", "llava"},
+    {"LlavaNextForConditionalGeneration", "llava_next"},
+    {"LlavaOnevisionForConditionalGeneration", "llava_onevision"},
     {"Mistral3ForConditionalGeneration", "mistral3"},
     {"Qwen2VLForConditionalGeneration", "qwen2_vl"},
     {"Qwen2_5_VLForConditionalGeneration", "qwen2_5_vl"},
     {"Qwen3VLForConditionalGeneration", "qwen3_vl"},
     {"Qwen3_5ForConditionalGeneration", "qwen3_5"},
     {"Qwen3_5MoeForConditionalGeneration", "qwen3_5_moe"},
+    {"SmolVLMForConditionalGeneration", "smolvlm"},
 };
 
 std::string supported() {
@@ -386,7 +394,7 @@ std::span<const Architecture> architectures() {
   static const std::vector<Architecture> all = [] {
     std::vector<Architecture> rows(std::begin(kArchitectures), std::end(kArchitectures));
     for (const auto& more : {latent_architectures(), llama_variants(), mamba_architectures(),
-                             older_architectures(), state_architectures()}) {
+                             older_architectures(), state_architectures(), family_rows()}) {
       rows.insert(rows.end(), more.begin(), more.end());
     }
     return rows;
@@ -398,6 +406,13 @@ std::span<const TensorRow> other_tensors(std::span<const TensorRow> tensors) {
   for (const Architecture& row : architectures()) {
     if (row.tensors.data() == tensors.data()) return row.other_tensors;
     if (row.other_tensors.data() == tensors.data()) return row.tensors;
+  }
+  return {};
+}
+
+std::span<const TensorRow> turned_tensors(std::span<const TensorRow> tensors) {
+  for (const Architecture& row : architectures()) {
+    if (row.tensors.data() == tensors.data()) return row.turned_tensors;
   }
   return {};
 }

@@ -1,0 +1,38 @@
+#include "config/families/rows/family_rows.h"
+
+#include <vector>
+
+namespace fp8kv {
+
+Architecture arcee();
+Architecture cwm();
+Architecture dots1();
+Architecture ernie4_5();
+Architecture exaone4();
+Architecture flex_olmo();
+Architecture glm4v();
+Architecture glm4v_moe();
+Architecture granite_moe_shared();
+Architecture granite_moe_swa();
+Architecture granite_swa();
+Architecture helium();
+Architecture hyperclova_x();
+Architecture iquest_coder();
+Architecture ministral();
+Architecture nemotron();
+Architecture qwen3_vl_moe();
+Architecture seed_oss();
+Architecture solar_open();
+Architecture vault_gemma();
+
+std::span<const Architecture> family_rows() {
+  static const std::vector<Architecture> rows = {
+      arcee(),       cwm(),          dots1(),        ernie4_5(),           exaone4(),
+      flex_olmo(),   glm4v(),        glm4v_moe(),    granite_moe_shared(), granite_moe_swa(),
+      granite_swa(), helium(),       hyperclova_x(), iquest_coder(),       ministral(),
+      nemotron(),    qwen3_vl_moe(), seed_oss(),     solar_open(),         vault_gemma(),
+  };
+  return rows;
+}
+
+}  // namespace fp8kv

@@ -1,0 +1,200 @@
+"""Cases of make_families.py for the families of src/config/families/rows: three or more small models each."""
+
+SIZES = {"vocab_size": 77, "hidden_size": 32, "intermediate_size": 40, "num_hidden_layers": 2, "num_attention_heads": 4,
+         "num_key_value_heads": 2, "max_position_embeddings": 64, "bos_token_id": 1, "eos_token_id": 2, "torch_dtype": "float32"}
+SEVEN = {"num_attention_heads": 7, "num_key_value_heads": 1, "head_dim": 6, "hidden_size": 42}
+TIED, UNTIED = {"tie_word_embeddings": True}, {"tie_word_embeddings": False}
+
+
+def family(architecture, model_type, **more):
+    return {"architectures": [architecture], "model_type": model_type, **SIZES, "rms_norm_eps": 0.02, "rope_theta": 10000.0,
+            "hidden_act": "silu", **more}
+
+
+def without(config, *keys):
+    return {k: v for k, v in config.items() if k not in keys}
+
+
+def new_keys(config, **rope):
+    """As transformers 5 saves it."""
+    return {**without(config, "torch_dtype", "rope_theta"), "dtype": "float32",
+            "rope_parameters": {"rope_type": "default", "rope_theta": 500.0, **rope}}
+
+
+LLAMA3 = {"rope_type": "llama3", "rope_theta": 5000.0, "factor": 8.0, "high_freq_factor": 4.0, "low_freq_factor": 1.0,
+          "original_max_position_embeddings": 32}
+ARCEE = family("ArceeForCausalLM", "arcee", hidden_act="relu2", head_dim=12, attention_bias=False, mlp_bias=False, **UNTIED)
+CWM = {**without(family("CwmForCausalLM", "cwm", head_dim=12, num_hidden_layers=5, sliding_window=7, mlp_bias=False, **UNTIED),
+                 "rope_theta"), "rope_parameters": LLAMA3}
+DOTS1 = family("Dots1ForCausalLM", "dots1", head_dim=8, attention_bias=False, num_hidden_layers=3, moe_intermediate_size=24,
+               n_routed_experts=6, num_experts_per_tok=2, n_shared_experts=1, first_k_dense_replace=1, n_group=1, topk_group=1,
+               norm_topk_prob=True, routed_scaling_factor=1.5, sliding_window=None, max_window_layers=3, scoring_func="noaux_tc",
+               **UNTIED)
+ERNIE4_5 = family("Ernie4_5ForCausalLM", "ernie4_5", head_dim=12, use_bias=False, pad_token_id=0, **TIED)
+EXAONE4 = family("Exaone4ForCausalLM", "exaone4", num_hidden_layers=4, sliding_window=7, sliding_window_pattern=4, **UNTIED)
+FLEX_OLMO = family("FlexOlmoForCausalLM", "flex_olmo", num_experts=5, num_experts_per_tok=2, norm_topk_prob=False,
+                   attention_bias=False, pad_token_id=0, **UNTIED)
+GRANITE_SHARED = family("GraniteMoeSharedForCausalLM", "granitemoeshared", embedding_multiplier=1.5, attention_multiplier=0.2,
+                        residual_multiplier=0.6, logits_scaling=0.7, attention_bias=False, num_local_experts=5,
+                        num_experts_per_tok=2, shared_intermediate_size=20, **UNTIED)
+HELIUM = family("HeliumForCausalLM", "helium", head_dim=8, attention_bias=False, mlp_bias=False, pad_token_id=0, **UNTIED)
+HYPERCLOVAX = family("HyperCLOVAXForCausalLM", "hyperclovax", head_dim=12, attention_bias=False, mlp_bias=False,
+                     embedding_multiplier=1.5, attention_multiplier=0.2, residual_multiplier=0.6, logits_scaling=0.7,
+                     use_post_norm=True, **UNTIED)
+IQUEST = family("IQuestCoderForCausalLM", "iquestcoder", head_dim=12, attention_bias=False, mlp_bias=False, **UNTIED)
+MINISTRAL = family("MinistralForCausalLM", "ministral", head_dim=12, sliding_window=7, **UNTIED)
+NEMOTRON = {**without(family("NemotronForCausalLM", "nemotron", hidden_act="relu2", head_dim=12, norm_eps=0.02, attention_bias=False,
+                             mlp_bias=False, partial_rotary_factor=0.5, **UNTIED), "rms_norm_eps")}
+SEED_OSS = family("SeedOssForCausalLM", "seed_oss", head_dim=12, attention_bias=True, attention_out_bias=False, mlp_bias=False,
+                  pad_token_id=0, **UNTIED)
+SOLAR_OPEN = family("SolarOpenForCausalLM", "solar_open", head_dim=12, attention_bias=False, moe_intermediate_size=24,
+                    n_routed_experts=6, num_experts_per_tok=2, n_shared_experts=1, n_group=1, topk_group=1, norm_topk_prob=True,
+                    routed_scaling_factor=1.5, **UNTIED)
+VAULT_GEMMA = without(family("VaultGemmaForCausalLM", "vaultgemma", head_dim=12, num_hidden_layers=3, hidden_activation="gelu_pytorch_tanh",
+                             query_pre_attn_scalar=20, sliding_window=7, attn_logit_softcapping=2.0, final_logit_softcapping=30.0,
+                             pad_token_id=0), "hidden_act")
+
+CASES = {
+    "arcee": ARCEE,
+    "arcee-bias": {**ARCEE, **SEVEN, "attention_bias": True, "mlp_bias": True},
+    "arcee-new-keys": {**new_keys(ARCEE, **LLAMA3), "num_key_value_heads": 4, **TIED},
+    "cwm": CWM,
+    "cwm-seven": {**CWM, **SEVEN, "mlp_bias": True, "num_hidden_layers": 3},
+    "cwm-types": {**CWM, "num_hidden_layers": 3, "layer_types": ["sliding_attention", "full_attention", "sliding_attention"], **TIED},
+    "dots1": DOTS1,
+    "dots1-window": {**DOTS1, **SEVEN, "hidden_size": 32, "sliding_window": 7, "max_window_layers": 1, "attention_bias": True, "n_group": 3,
+                     "topk_group": 2, "n_shared_experts": 2},
+    "dots1-new-keys": {**new_keys(DOTS1), "norm_topk_prob": False, "first_k_dense_replace": 0, "sliding_window": 7,
+                       "layer_types": ["sliding_attention", "full_attention", "sliding_attention"], **TIED},
+    "ernie4_5": ERNIE4_5,
+    "ernie4_5-bias": {**ERNIE4_5, **SEVEN, "use_bias": True, **UNTIED},
+    "ernie4_5-new-keys": {**new_keys(ERNIE4_5), "num_key_value_heads": 4},
+    "exaone4": EXAONE4,
+    "exaone4-full": {**EXAONE4, **SEVEN, "sliding_window": None, "sliding_window_pattern": None, "num_hidden_layers": 2,
+                     "layer_types": ["full_attention"] * 2},
+    "exaone4-types": {**new_keys(EXAONE4, **LLAMA3), "head_dim": 12, "num_hidden_layers": 3,
+                      "layer_types": ["full_attention", "sliding_attention", "full_attention"], **TIED},
+    "flex-olmo": FLEX_OLMO,
+    "flex-olmo-bias": {**FLEX_OLMO, "num_attention_heads": 7, "num_key_value_heads": 1, "hidden_size": 28, "attention_bias": True,
+                       "norm_topk_prob": True},
+    "flex-olmo-new-keys": {**new_keys(FLEX_OLMO), "head_dim": 12, "num_experts": 4, "num_experts_per_tok": 3, **TIED},
+    "granite-moe-shared": GRANITE_SHARED,
+    "granite-moe-shared-none": {**GRANITE_SHARED, "head_dim": 12, "shared_intermediate_size": 0, "attention_bias": True, **TIED},
+    "granite-moe-shared-new-keys": {**new_keys(GRANITE_SHARED), "num_attention_heads": 7, "num_key_value_heads": 1,
+                                    "hidden_size": 28, "num_experts_per_tok": 3},
+    "helium": HELIUM,
+    "helium-bias": {**HELIUM, **SEVEN, "attention_bias": True, "mlp_bias": True},
+    "helium-new-keys": {**new_keys(HELIUM), "num_key_value_heads": 4, **TIED},
+    "hyperclovax": HYPERCLOVAX,
+    "hyperclovax-plain": {**HYPERCLOVAX, **SEVEN, "use_post_norm": False, "attention_bias": True, "mlp_bias": True},
+    "hyperclovax-new-keys": {**without(new_keys(HYPERCLOVAX), "attention_multiplier"), "num_key_value_heads": 4, **TIED},
+    "iquest-coder": IQUEST,
+    "iquest-coder-bias": {**IQUEST, **SEVEN, "attention_bias": True, "mlp_bias": True},
+    "iquest-coder-new-keys": {**new_keys(IQUEST, **LLAMA3), "num_key_value_heads": 4, **TIED},
+    "ministral": MINISTRAL,
+    "ministral-full": {**MINISTRAL, **SEVEN, "layer_types": ["full_attention"] * 2},
+    "ministral-types": {**new_keys(MINISTRAL), "num_hidden_layers": 3,
+                        "layer_types": ["sliding_attention", "full_attention", "sliding_attention"], **TIED},
+    "nemotron": NEMOTRON,
+    "nemotron-bias": {**NEMOTRON, **SEVEN, "head_dim": 8, "partial_rotary_factor": 0.25, "attention_bias": True, "mlp_bias": True},
+    "nemotron-new-keys": {**without(new_keys(NEMOTRON, partial_rotary_factor=0.5), "partial_rotary_factor"), **TIED},
+    "seed-oss": SEED_OSS,
+    "seed-oss-no-bias": {**SEED_OSS, **SEVEN, "attention_bias": False, "attention_out_bias": True, "mlp_bias": True},
+    "seed-oss-new-keys": {**new_keys(SEED_OSS), "num_key_value_heads": 4, **TIED},
+    "solar-open": SOLAR_OPEN,
+    "solar-open-seven": {**SOLAR_OPEN, **SEVEN, "hidden_size": 32, "n_group": 3, "topk_group": 2, "n_shared_experts": 2, "attention_bias": True},
+    "solar-open-new-keys": {**new_keys(SOLAR_OPEN), "norm_topk_prob": False, **TIED},
+    "vault-gemma": VAULT_GEMMA,
+    "vault-gemma-seven": {**VAULT_GEMMA, **SEVEN, "final_logit_softcapping": None, "attn_logit_softcapping": 1.0, "attention_bias": True},
+    "vault-gemma-types": {**new_keys(VAULT_GEMMA), "layer_types": ["full_attention", "sliding_attention", "full_attention"],
+                          "attn_logit_softcapping": None, **UNTIED},
+}
+
+# Models with more parts, whose language model is a row.
+TINY_VISION = {"hidden_size": 8, "intermediate_size": 8, "num_hidden_layers": 1, "num_attention_heads": 1, "image_size": 4,
+               "patch_size": 4}
+SIGLIP, CLIP = {**TINY_VISION, "model_type": "siglip_vision_model"}, {**TINY_VISION, "model_type": "clip_vision_model", "projection_dim": 8}
+NO_IMAGES = {"image_token_index": 0, "image_token_id": 0, "video_token_id": 0, "video_token_index": 0}
+GLM_VISION = {"depth": 1, "hidden_size": 8, "intermediate_size": 8, "num_heads": 1, "patch_size": 4, "image_size": 8,
+              "spatial_merge_size": 1, "temporal_patch_size": 1}
+QWEN_VISION = {"depth": 1, "hidden_size": 8, "out_hidden_size": 32, "intermediate_size": 8, "num_heads": 1, "patch_size": 4,
+               "spatial_merge_size": 1, "temporal_patch_size": 1, "num_position_embeddings": 4, "deepstack_visual_indexes": [],
+               "model_type": "qwen3_vl_moe_vision"}
+LLAMA = family("LlamaForCausalLM", "llama", **UNTIED)
+QWEN2 = family("Qwen2ForCausalLM", "qwen2", use_sliding_window=False, **UNTIED)
+QWEN3 = family("Qwen3ForCausalLM", "qwen3", head_dim=12, attention_bias=True, use_sliding_window=False, **UNTIED)
+GLM4V = family("Glm4vForConditionalGeneration", "glm4v_text", partial_rotary_factor=0.5, attention_bias=True,
+               rope_scaling={"type": "default", "mrope_section": [1, 1, 0]}, pad_token_id=0, **UNTIED)
+GLM4V_MOE = family("Glm4vMoeForConditionalGeneration", "glm4v_moe_text", partial_rotary_factor=0.5, attention_bias=True,
+                   rope_scaling={"type": "default", "mrope_section": [1, 1, 0]}, moe_intermediate_size=24, n_routed_experts=6,
+                   num_experts_per_tok=2, n_shared_experts=1, first_k_dense_replace=1, n_group=1, topk_group=1, norm_topk_prob=True,
+                   routed_scaling_factor=1.5, num_hidden_layers=3, pad_token_id=0, **UNTIED)
+QWEN3_VL_MOE = family("Qwen3VLMoeForConditionalGeneration", "qwen3_vl_moe_text", head_dim=16, attention_bias=False,
+                      rope_scaling={"rope_type": "default", "mrope_section": [4, 2, 2], "mrope_interleaved": True},
+                      decoder_sparse_step=1, mlp_only_layers=[], moe_intermediate_size=24, num_experts=5, num_experts_per_tok=2, **UNTIED)
+
+
+def wrapper(architecture, model_type, text, vision, **more):
+    return {"architectures": [architecture], "model_type": model_type, "torch_dtype": "float32", **NO_IMAGES,
+            "tie_word_embeddings": text.get("tie_word_embeddings", True), **more,
+            "text_config": without(text, "architectures", "torch_dtype"), "vision_config": vision}
+
+
+def three(name, architecture, model_type, text, vision, seven=None, wide=False, **more):
+    """A wrapper around `text`, around the same with seven heads, and around one that is tied."""
+    small = {**text, **(seven or SEVEN)}
+    return {name: wrapper(architecture, model_type, text, vision(text), **more),
+            f"{name}-seven": wrapper(architecture, model_type, small, vision(small), **more),
+            f"{name}-tied": wrapper(architecture, model_type, {**text, "num_key_value_heads": 4, **TIED, **({"head_dim": 12} if wide else {})},
+                                    vision(text), **more)}
+
+
+SEVEN_WIDE = {**SEVEN, "head_dim": 8, "hidden_size": 56}
+WRAPPERS = {
+    **three("glm4v", "Glm4vForConditionalGeneration", "glm4v", GLM4V, lambda text: {**GLM_VISION, "model_type": "glm4v_vision",
+            "out_hidden_size": text["hidden_size"]}, {**SEVEN_WIDE, "rope_scaling": {"type": "default", "mrope_section": [1, 1, 0]}}),
+    **three("glm4v-moe", "Glm4vMoeForConditionalGeneration", "glm4v_moe", GLM4V_MOE, lambda text: {**GLM_VISION,
+            "model_type": "glm4v_moe_vision", "out_hidden_size": text["hidden_size"]}, {**SEVEN_WIDE, "hidden_size": 32}),
+    **three("glm46v", "Glm46VForConditionalGeneration", "glm46v", GLM4V_MOE, lambda text: {**GLM_VISION, "model_type": "glm4v_moe_vision",
+            "out_hidden_size": text["hidden_size"]}, {**SEVEN_WIDE, "hidden_size": 32}),
+    **three("idefics3", "Idefics3ForConditionalGeneration", "idefics3", {**LLAMA, "pad_token_id": 0}, lambda _: {**TINY_VISION,
+            "model_type": "idefics3_vision"}, scale_factor=1, wide=True),
+    **three("internvl", "InternVLForConditionalGeneration", "internvl", QWEN2, lambda _: {**TINY_VISION, "model_type": "internvl_vision",
+            "image_size": [4, 4], "patch_size": [4, 4]}, {**without(SEVEN, "head_dim")}, downsample_ratio=1.0, wide=True),
+    **three("llava-next", "LlavaNextForConditionalGeneration", "llava_next", LLAMA, lambda _: CLIP, image_grid_pinpoints=[[4, 4]], wide=True),
+    **three("llava-onevision", "LlavaOnevisionForConditionalGeneration", "llava_onevision", QWEN2, lambda _: SIGLIP,
+            {**without(SEVEN, "head_dim")}, image_grid_pinpoints=[[4, 4]], wide=True),
+    **three("qwen3-vl-moe", "Qwen3VLMoeForConditionalGeneration", "qwen3_vl_moe", QWEN3_VL_MOE, lambda text: {**QWEN_VISION,
+            "out_hidden_size": text["hidden_size"]}, {**SEVEN, "hidden_size": 32, "rope_scaling": {"rope_type": "default",
+            "mrope_section": [1, 1, 1], "mrope_interleaved": True}}),
+    **three("smolvlm", "SmolVLMForConditionalGeneration", "smolvlm", {**LLAMA, "pad_token_id": 0}, lambda _: {**TINY_VISION,
+            "model_type": "smolvlm_vision"}, scale_factor=1, wide=True),
+    # Code that the models bring along: the language model is one of transformers'.
+    "internvl-chat": {"architectures": ["InternVLChatModel"], "model_type": "internvl_chat", "torch_dtype": "float32", "llm_config": QWEN2},
+    "internvl-chat-seven": {"architectures": ["InternVLChatModel"], "model_type": "internvl_chat", "torch_dtype": "float32",
+                            "llm_config": {**QWEN3, **SEVEN}},
+    "internvl-chat-tied": {"architectures": ["InternVLChatModel"], "model_type": "internvl_chat", "torch_dtype": "float32",
+                           "llm_config": {**QWEN2, **TIED, "num_key_value_heads": 4, "head_dim": 12}},
+}
+GRANITE_SWA = family("GraniteSWAForCausalLM", "granite_swa", embedding_multiplier=1.5, attention_multiplier=0.2, residual_multiplier=0.6,
+                     logits_scaling=0.7, attention_bias=False, mlp_bias=False, num_hidden_layers=5, sliding_window=7, **UNTIED)
+GRANITE_MOE_SWA = {**GRANITE_SHARED, "architectures": ["GraniteMoeSWAForCausalLM"], "model_type": "granitemoe_swa", "num_hidden_layers": 3,
+                   "sliding_window": 7, "layer_types": ["sliding_attention", "full_attention", "sliding_attention"]}
+YOUTU = {**without(family("YoutuForCausalLM", "youtu", attention_bias=False, kv_lora_rank=24, q_lora_rank=20, qk_rope_head_dim=6,
+                          qk_nope_head_dim=10, v_head_dim=12, rope_interleave=True), "num_key_value_heads"), "num_key_value_heads": 4}
+CASES.update({
+    "granite-swa": GRANITE_SWA,
+    "granite-swa-thetas": {**GRANITE_SWA, "head_dim": 12, "num_hidden_layers": 4, "layer_rope_theta": [0, 500.0, 10000.0, 500.0], "attention_bias": True,
+                           "mlp_bias": True, "num_key_value_heads": 4, **TIED},
+    "granite-swa-seven": {**new_keys(GRANITE_SWA), "num_attention_heads": 7, "num_key_value_heads": 1, "hidden_size": 42,
+                          "num_hidden_layers": 2, "layer_types": ["sliding_attention", "full_attention"]},
+    "granite-moe-swa": GRANITE_MOE_SWA,
+    "granite-moe-swa-thetas": {**GRANITE_MOE_SWA, "head_dim": 12, "layer_rope_theta": [10000.0, 0, 200.0], "attention_bias": True,
+                               "shared_intermediate_size": 0, **TIED},
+    "granite-moe-swa-seven": {**new_keys(GRANITE_MOE_SWA), "num_attention_heads": 7, "num_key_value_heads": 1, "hidden_size": 28},
+    "youtu": {**YOUTU, **TIED},
+    "youtu-plain-q": {**YOUTU, **UNTIED, "q_lora_rank": None, "rope_interleave": False, "num_attention_heads": 7, "num_key_value_heads": 7},
+    "youtu-bias": {**new_keys(YOUTU), **UNTIED, "attention_bias": True, "v_head_dim": 16},
+})
+CASES.update(WRAPPERS)
+CASES["qwen3-vl-moe-turned"] = {**WRAPPERS["qwen3-vl-moe"], "transformers_version": "4.57.0"}
