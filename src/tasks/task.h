@@ -19,6 +19,7 @@
 #include "json/json.h"
 #include "model/kv_cache.h"
 #include "tasks/few_shot.h"
+#include "tasks/needle.h"
 #include "tasks/paired_run.h"
 #include "tasks/recovery_test.h"
 #include "tasks/task_report.h"
@@ -53,6 +54,7 @@ struct TaskRequest {
   uint64_t few_shot = 0;
   std::filesystem::path few_shot_from;  // "": the first items are examples and are not asked
   std::optional<Acceptance> accept;
+  NeedleOptions needle = {};  // for the task of that name
 };
 
 struct Task {

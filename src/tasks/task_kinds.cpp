@@ -5,12 +5,13 @@
 
 #include "base/error.h"
 #include "tasks/choice_task.h"
+#include "tasks/needle_task.h"
 #include "tasks/text_task.h"
 
 namespace fp8kv {
 
 std::span<const TaskRow> task_rows() {
-  static const std::array<TaskRow, 3> kRows = {{
+  static const std::array<TaskRow, 4> kRows = {{
       {"choices",
        "multiple choice, in the forms of MMLU, ARC and HellaSwag, or prompt, choices and answer",
        read_choice_task},
@@ -18,6 +19,9 @@ std::span<const TaskRow> task_rows() {
        read_gsm8k_task},
       {"generate", "any prompt or messages; the text must be an answer or match a pattern",
        read_generate_task},
+      {"needle",
+       "numbers hidden in the text of the file, by length and depth; see --needle-lengths",
+       read_needle_task},
   }};
   return kRows;
 }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "generate/generate.h"
+#include "tasks/needle.h"
 #include "tasks/paired.h"
 #include "tasks/recovery_test.h"
 
@@ -28,8 +29,9 @@ struct TaskAnswer {
 
 // An item that the caches answered.
 struct TaskItem {
-  std::string where;   // "'mmlu.jsonl':3"
-  std::string answer;  // the right answer, or the pattern that decides
+  std::string where;                      // "'mmlu.jsonl':3"
+  std::string answer;                     // the right answer, or the pattern that decides
+  std::optional<NeedlePlace> place = {};  // set by the task needle
 };
 
 struct TaskCacheReport {

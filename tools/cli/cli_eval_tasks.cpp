@@ -5,15 +5,61 @@
 #include "about/help.h"
 #include "base/error.h"
 #include "cli/cli_checks.h"
+#include "tasks/needle.h"
 #include "tasks/recovery_test.h"
 #include "tasks/task_kinds.h"
 
 namespace fp8kv {
 namespace {
 
+constexpr uint64_t kLongestNeedleText = uint64_t{1} << 24;
+
 // Flags that measure on a text, and therefore exclude --task.
 constexpr const char* kOfText[] = {"--fail-if", "--write-scales", "--report",       "--table",
                                    "--plot",    "--against",      "--greedy-tokens"};
+
+void add_needle(CLI::App& command, CLI::Option* task, NeedleOptions& options) {
+  command
+      .add_option(
+          "--needle-lengths", options.lengths,
+          "Tokens of a text with a needle, its question and the answer, for the task needle")
+      ->delimiter(',')
+      ->transform(whole_number(128, kLongestNeedleText))
+      ->needs(task)
+      ->default_str("512,1024,2048")
+      ->type_name("N,...");
+  command
+      .add_option("--needle-depths", options.depths,
+                  "Depths of the needle, evenly from the start of the text to its end")
+      ->transform(whole_number(1, 101))
+      ->needs(task)
+      ->capture_default_str()
+      ->type_name("N");
+  command
+      .add_option_function<std::vector<std::string>>(
+          "--needle-kinds",
+          [&options](const std::vector<std::string>& names) {
+            options.kinds.clear();
+            for (const std::string& name : names) {
+              options.kinds.push_back(
+                  with_context("--needle-kinds", [&] { return parse_needle_kind(name); }));
+            }
+          },
+          "'single': one number. 'keys': four words have a number, and one is asked for. 'values': "
+          "one word has three numbers [default: single]")
+      ->delimiter(',')
+      ->needs(task)
+      ->type_name("KIND,...");
+  command.add_option("--needle-samples", options.samples, "Items for each kind, length and depth")
+      ->transform(whole_number(1, 1000))
+      ->needs(task)
+      ->capture_default_str()
+      ->type_name("N");
+  command.add_option("--needle-seed", options.seed, "Draws the words and numbers")
+      ->needs(task)
+      ->capture_default_str()
+      ->type_name("N");
+}
 
 }  // namespace
 
@@ -60,6 +106,7 @@ void add_eval_tasks(CLI::App& command, TaskOptions& options) {
           "order then")
       ->needs(task)
       ->type_name("EXPR");
+  add_needle(command, task, options.needle);
 }
 
 }  // namespace fp8kv

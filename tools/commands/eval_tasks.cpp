@@ -77,7 +77,8 @@ EncodeMessages messages_encoder(ChatText& chats, const Tokenizer& tokenizer) {
 }
 
 TaskRequest request_of(const TaskOptions& options, const TaskArgument& task) {
-  return {task.file, options.items, options.few_shot, options.few_shot_from, options.acceptance};
+  return {task.file,          options.items, options.few_shot, options.few_shot_from,
+          options.acceptance, options.needle};
 }
 
 std::vector<TaskCache> caches_of(DType baseline, const std::vector<CandidateReport>& candidates,

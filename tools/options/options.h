@@ -13,6 +13,7 @@
 #include "data/shard.h"
 #include "files/file.h"
 #include "policy/policies.h"
+#include "tasks/needle.h"
 #include "tasks/recovery_test.h"
 #include "tasks/task_kinds.h"
 
@@ -148,6 +149,7 @@ struct TaskOptions {
   uint64_t few_shot = 0;
   std::filesystem::path few_shot_from;   // "": the first items of the task's file
   std::optional<Acceptance> acceptance;  // --accept
+  NeedleOptions needle;
 };
 
 struct EvalCommandOptions : CommonOptions {

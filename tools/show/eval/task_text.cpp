@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "json/json.h"
 #include "show/eval/figure_text.h"
+#include "show/eval/needle_text.h"
 #include "show/output.h"
 #include "tasks/text_difference.h"
 
@@ -183,7 +184,12 @@ void task_json(JsonWriter& json, const TaskReport& report) {
   json.member("main_score", report.scores[report.main_score]);
   json.key("items").begin_array();
   for (const TaskItem& item : report.items) {
-    json.begin_object().member("where", item.where).member("answer", item.answer).end_object();
+    json.begin_object().member("where", item.where).member("answer", item.answer);
+    if (item.place) {
+      json.member("kind", needle_kind_name(item.place->kind)).member("length", item.place->length);
+      json.member("depth", item.place->depth);
+    }
+    json.end_object();
   }
   json.end_array().key("baseline");
   cache_json(json, report, report.baseline);
@@ -205,7 +211,7 @@ std::string task_summary(std::span<const TaskReport> reports) {
     for (size_t i = 0; i < report.caches.size(); ++i) {
       text += noted(i == 0 ? "verdict" : "", verdict_line(report, report.caches[i]));
     }
-    text += task_table(report);
+    text += task_table(report) + needle_grids(report);
   }
   return text;
 }
