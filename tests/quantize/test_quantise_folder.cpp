@@ -23,6 +23,7 @@
 #include "support/models/tiny_checkpoint.h"
 #include "support/models/tiny_config.h"
 #include "support/places.h"
+#include "support/sanitizers.h"
 #include "support/temp_dir.h"
 
 namespace fp8kv {
@@ -313,6 +314,9 @@ TEST_CASE("quantise_folder: experts in one tensor are written apart") {
 // Every matrix of a family's layers becomes FP8, whatever the tensors' names and fusions. The
 // resulting folder is a model that its own config.json describes.
 TEST_CASE("quantise_folder: every family that can be computed, or the reason why not") {
+  const std::set<std::string> columns_only = {"GPT2LMHeadModel", "GptOssForCausalLM",
+                                              "Llama4ForCausalLM", "Llama4ForConditionalGeneration",
+                                              "Qwen3VLMoeForConditionalGeneration"};
   std::set<std::string> refused;
   size_t made = 0;
   for (const std::string& name : test::family_cases()) {
@@ -345,9 +349,9 @@ TEST_CASE("quantise_folder: every family that can be computed, or the reason why
     ++made;
   }
   CHECK(made > 40);
-  CHECK(refused == std::set<std::string>{"GPT2LMHeadModel", "GptOssForCausalLM",
-                                         "Llama4ForCausalLM", "Llama4ForConditionalGeneration",
-                                         "Qwen3VLMoeForConditionalGeneration"});
+  CHECK(std::ranges::includes(columns_only, refused));
+  // ThreadSanitizer gets a third of the models, and so perhaps not all that are refused.
+  if (!test::kThreadSanitizer) CHECK(refused == columns_only);
 }
 
 }  // namespace fp8kv
