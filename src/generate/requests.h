@@ -74,8 +74,11 @@ struct GenerationEvents {
   std::function<bool(size_t prompt)> ends = {};
   // Called before token(), for requests with `logprobs`.
   std::function<void(size_t prompt, const TokenLogProbabilities& found)> logprobs = {};
-  // Replaces all the calls above for a request with continuations.
+  // Replaces all the other calls for a request with continuations.
   std::function<void(size_t prompt, std::span<const ContinuationScore> scores)> scored = {};
+  // Optional. Gets the logits [vocab_size] behind each drawn id, also those behind a stop id, which
+  // token() never sees. Called before token(), by several threads at once for different prompts.
+  std::function<void(size_t prompt, int32_t id, std::span<const float> logits)> logits = {};
 };
 
 // Returns the next request. With `wait` false, nullopt means that none is there yet. With `wait`

@@ -191,7 +191,7 @@ class Schedule {
   void accept_all(std::span<Active* const> members, std::span<const int32_t> ids) {
     std::vector<size_t> asked;
     for (size_t i = 0; i < ids.size(); ++i) {
-      if (members[i]->request.logprobs) asked.push_back(i);
+      if (events_.logits || members[i]->request.logprobs) asked.push_back(i);
     }
     const auto width = static_cast<size_t>(config_.vocab_size);
     logits_.resize(asked.size() * width);
@@ -203,8 +203,10 @@ class Schedule {
       pool().run(static_cast<int64_t>(asked.size()), [&](int64_t job, int /*thread*/) {
         const auto k = static_cast<size_t>(job);
         const size_t i = asked[k];
-        found[i] = log_probabilities(std::span(logits_).subspan(k * width, width), ids[i],
-                                     *members[i]->request.logprobs);
+        const std::span<const float> logits = std::span(logits_).subspan(k * width, width);
+        if (events_.logits) events_.logits(members[i]->index, ids[i], logits);
+        const std::optional<int64_t>& count = members[i]->request.logprobs;
+        if (count) found[i] = log_probabilities(logits, ids[i], *count);
       });
     }
     for (size_t i = 0; i < ids.size(); ++i) accept(*members[i], ids[i], found[i]);
@@ -254,7 +256,7 @@ class Schedule {
   std::vector<int32_t> free_states_;
   std::optional<Request> next_;  // the next request, if it waits
   size_t numbered_ = 0;          // requests that have a number
-  std::vector<float> logits_;    // [rows of requests with logprobs, vocab_size]
+  std::vector<float> logits_;    // [rows whose logits are wanted, vocab_size]
   Clock::time_point start_;
   GenerationStats stats_;
 };

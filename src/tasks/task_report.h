@@ -13,11 +13,19 @@
 
 namespace fp8kv {
 
+// The divergence of a cache's predictions from the baseline's, up to the token where their texts
+// part. See tasks/text_divergence.h.
+struct TextDivergence {
+  double kld = 0;       // nats, summed over the tokens
+  uint64_t tokens = 0;  // predictions compared, with the one that draws another token
+};
+
 // A text that a cache wrote.
 struct GeneratedText {
   std::string text;          // up to the stop string
   std::vector<int32_t> ids;  // generated ids, with those of the stop string
   FinishReason finish = FinishReason::stop;
+  TextDivergence divergence = {};  // from the baseline's text; without tokens for the baseline
 };
 
 // One answer of one cache.

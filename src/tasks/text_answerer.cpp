@@ -14,21 +14,22 @@ constexpr int64_t kMostCachedTokens = 16'384;
 
 // A text during its generation.
 struct GrowingText {
-  GrowingText(const Tokenizer& tokenizer, const std::vector<std::string>& stop_strings)
-      : stream(tokenizer, {}, /*skip_special_tokens=*/true), stops(stop_strings) {}
+  GrowingText(const Tokenizer& tokenizer, const std::vector<std::string>& stop_strings,
+              std::span<const KeptPrediction> baseline)
+      : stream(tokenizer, {}, /*skip_special_tokens=*/true),
+        stops(stop_strings),
+        diverging(baseline) {}
 
   TokenStream stream;
   StopText stops;
+  DivergingText diverging;
   GeneratedText generated;
 };
 
 std::vector<int32_t> prompt_ids(const TextItems& all, const TextItem& item, const TaskModel& model,
                                 const EncodeText& encode) {
   if (!item.messages) return encode(all.before(item) + item.prompt);
-  if (all.few_shot > 0) {
-    throw Error(cat(item.where, ": --few-shot needs prompts, and the item has messages"),
-                "write the examples as messages of the item");
-  }
+  if (all.few_shot > 0) refuse_few_shot(item.where);
   return model.encode_messages(*item.messages);
 }
 
@@ -93,26 +94,36 @@ TextAnswerer::TextAnswerer(std::shared_ptr<const TextItems> all, const TaskModel
 
 std::vector<GeneratedText> TextAnswerer::generate(size_t cache, std::span<const size_t> items,
                                                   Progress& progress) {
+  const bool is_baseline = cache == 0;
+  if (is_baseline) baseline_.assign(items.size(), {});
+  FP8KV_ASSERT(baseline_.size() == items.size());
   std::deque<GrowingText> texts;
-  for (const size_t item : items) texts.emplace_back(tokenizer_, all_->items[item].stops);
+  for (size_t i = 0; i < items.size(); ++i) {
+    texts.emplace_back(tokenizer_, all_->items[items[i]].stops, baseline_[i]);
+  }
   size_t next = 0;
   const auto source = [&](bool /*wait*/) {
     return next < items.size() ? std::optional(requests_[items[next++]]) : std::nullopt;
   };
-  const GenerationEvents events = {[&](size_t number, int32_t id) {
-                                     GrowingText& text = texts[number];
-                                     text.generated.ids.push_back(id);
-                                     text.generated.text += text.stops.add(text.stream.add(id));
-                                   },
-                                   [&](size_t number, FinishReason reason) {
-                                     GrowingText& text = texts[number];
-                                     text.generated.text += text.stops.add(text.stream.finish());
-                                     text.generated.text += text.stops.finish();
-                                     text.generated.finish =
-                                         text.stops.found() ? FinishReason::stop : reason;
-                                     progress.advance();
-                                   },
-                                   [&](size_t number) { return texts[number].stops.found(); }};
+  GenerationEvents events;
+  events.token = [&](size_t number, int32_t id) {
+    GrowingText& text = texts[number];
+    text.generated.ids.push_back(id);
+    text.generated.text += text.stops.add(text.stream.add(id));
+  };
+  events.finished = [&](size_t number, FinishReason reason) {
+    GrowingText& text = texts[number];
+    text.generated.text += text.stops.add(text.stream.finish());
+    text.generated.text += text.stops.finish();
+    text.generated.finish = text.stops.found() ? FinishReason::stop : reason;
+    if (!is_baseline) text.generated.divergence = text.diverging.sums();
+    progress.advance();
+  };
+  events.ends = [&](size_t number) { return texts[number].stops.found(); };
+  events.logits = [&](size_t number, int32_t id, std::span<const float> logits) {
+    is_baseline ? baseline_[number].push_back(kept_prediction(id, logits))
+                : texts[number].diverging.add(id, logits);
+  };
   generator_.run(caches_[cache], source, events);
   std::vector<GeneratedText> generated;
   for (GrowingText& each : texts) generated.push_back(std::move(each.generated));

@@ -12,6 +12,7 @@
 #include "model/kv_cache.h"
 #include "tasks/read_items.h"
 #include "tasks/task.h"
+#include "tasks/text_divergence.h"
 #include "tasks/text_item.h"
 
 namespace fp8kv {
@@ -23,7 +24,8 @@ class TextAnswerer {
   // Throws if a prompt and its answer may exceed the model's context. The error names the item.
   TextAnswerer(std::shared_ptr<const TextItems> all, const TaskModel& model);
 
-  // Writes greedy texts for the numbered items with one cache. Cache 0 is the baseline.
+  // Writes greedy texts for the numbered items with one cache. Cache 0 is the baseline. REQUIRES
+  // that it wrote texts for the same items last, before any other cache does.
   std::vector<GeneratedText> generate(size_t cache, std::span<const size_t> items,
                                       Progress& progress);
 
@@ -34,6 +36,7 @@ class TextAnswerer {
   GenerationOptions options_;
   Generator generator_;
   std::deque<KvCache> caches_;
+  std::vector<std::vector<KeptPrediction>> baseline_;  // by item of the last call with cache 0
 };
 
 }  // namespace fp8kv

@@ -15,6 +15,10 @@ struct TextDifference {
   // Median place of the first different token, from 1, over the texts that differ. The lower of two
   // middle values.
   std::optional<uint64_t> median_place;
+  // Divergence per token from the baseline's predictions, up to where each text parts. Lower
+  // bounds, see tasks/text_divergence.h.
+  double kld = 0;
+  double kld_error = 0;  // standard error, with texts as independent; 0 for a single text
 };
 
 // Compares answers to the same items in the same order. REQUIRES answers with texts.

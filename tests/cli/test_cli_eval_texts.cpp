@@ -56,11 +56,11 @@ TEST_CASE("cli eval texts: generate grades the text of every cache, and compares
         "task      generate prompts.jsonl (prompt), 0-shot, 3 of 3 items; compared by match\n"
         "verdict   float32 keeps 100.0% of the match of float32 (95% interval 55.5% to 180.0%)\n"
         "cache               items            match  wins  losses  ties  p         recovery  "
-        "same text  differs at\n"
+        "same text  differs at  KLD until there\n"
         "float32 (baseline)      3  1.0000 ± 0.0000     -       -     -  -                -  "
-        "        -           -\n"
+        "        -           -                -\n"
         "float32                 3  1.0000 ± 0.0000     0       0     3  1  55.5% to 180.0%  "
-        "   3 of 3           -\n");
+        "   3 of 3           -            0 ± 0\n");
 }
 
 TEST_CASE("cli eval texts: gsm8k has both scores, and cannot compare caches without a right one") {
@@ -73,26 +73,52 @@ TEST_CASE("cli eval texts: gsm8k has both scores, and cannot compare caches with
         "task      gsm8k math.jsonl (gsm8k), 1-shot, 2 of 2 items; compared by strict-match\n"
         "verdict   float32 cannot be compared: float32 has no item right\n"
         "cache               items     strict-match  flexible-extract  wins  losses  ties  p  "
-        "recovery  same text  differs at\n"
+        "recovery  same text  differs at  KLD until there\n"
         "float32 (baseline)      2  0.0000 ± 0.0000   0.0000 ± 0.0000     -       -     -  -  "
-        "       -          -           -\n"
+        "       -          -           -                -\n"
         "float32                 2  0.0000 ± 0.0000   0.0000 ± 0.0000     0       0     2  1  "
-        "       -     2 of 2           -\n");
+        "       -     2 of 2           -            0 ± 0\n");
 }
 
-TEST_CASE("cli eval texts: a cache that is not accepted ends with 1") {
+TEST_CASE("cli eval texts: a cache that is not decided ends with 4") {
   const test::TempDir folder;
   write_problems(folder, 2);
   const test::CliResult result = ask_texts(
       folder,
       alike({"--task", "gsm8k=math.jsonl", "--accept", "recovery >= 99%", "--junit", "tasks.xml"}));
-  CHECK(result.exit_code == 1);
+  CHECK(result.exit_code == 4);
   CHECK(result.err ==
         "fp8kv: eval: gsm8k: float32 is not decided: recovery >= 99%, after all 2 items; no number "
         "like these would decide it\n");
   std::ifstream file(folder.path() / "tasks.xml");
   const std::string xml((std::istreambuf_iterator<char>(file)), {});
   CHECK(xml.find("gsm8k math.jsonl: recovery &gt;= 99%") != xml.npos);
+}
+
+// With scales of 1 the demo's K overflows, so an FP8 cache writes other texts than the baseline.
+TEST_CASE("cli eval texts: a cache that loses the baseline's answers is refused, and ends with 1") {
+  const test::TempDir folder;
+  write_prompts(folder, 40);
+  const test::CliResult baseline =
+      ask_texts(folder, alike({"--task", "generate=prompts.jsonl", "--json"}));
+  REQUIRE(baseline.exit_code == 0);
+  const Json answers =
+      Json::parse(baseline.out, "stdout").at("tasks")[0].at("baseline").at("answers");
+  std::string lines;
+  for (size_t i = 0; i < answers.size(); ++i) {
+    JsonWriter record(JsonWriter::Layout::one_line);
+    record.begin_object().member("prompt", cat("Chapter ", i)).member("max_tokens", 3);
+    record.member("answer", answers[i].at("text").as_string()).end_object();
+    lines += record.text() + "\n";
+  }
+  folder.write("known.jsonl", lines);
+  const test::CliResult result =
+      ask_texts(folder, {"--task", "generate=known.jsonl", "--accept", "recovery >= 90%",
+                         "--baseline", "float32", "--kv-cache-dtype", "float32,fp8_e4m3"});
+  INFO(result.out);
+  CHECK(result.exit_code == 1);
+  CHECK(result.err.find("generate: fp8_e4m3 unit is refused: recovery is below 90%, after ") !=
+        std::string::npos);
 }
 
 TEST_CASE("cli eval texts: an equal cache is accepted once enough items are there") {
@@ -120,7 +146,10 @@ TEST_CASE("cli eval texts: JSON has every text, the same for any number of threa
   const Json task = Json::parse(result.out, "stdout").at("tasks")[0];
   const Json cache = task.at("candidates")[0];
   CHECK(cache.at("texts").at("compared").as_int() == 2);
+  CHECK(cache.at("texts").at("kld").as_double() > 0);
   const Json first = cache.at("answers")[0], second = cache.at("answers")[1];
+  CHECK(first.at("kld_tokens").as_int() >= 1);
+  CHECK(first.at("kld_tokens").as_int() <= 9);
   CHECK(first.at("tokens").as_int() == 9);
   CHECK(first.at("finish_reason").as_string() == "length");
   CHECK(second.at("tokens").as_int() == 2);

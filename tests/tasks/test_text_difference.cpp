@@ -1,4 +1,5 @@
 // Compares the texts of two caches.
+#include <cmath>
 #include <string>
 #include <vector>
 
@@ -29,4 +30,20 @@ TEST_CASE("text difference: texts that differ are placed by their first other to
   CHECK(difference.median_place == 1u);
   CHECK(difference_of(std::span(own).last(1), std::span(baseline).subspan(2)).median_place == 3u);
   CHECK(!difference_of(baseline, baseline).median_place);
+}
+
+TEST_CASE("text difference: the divergence is a mean over tokens, with texts as independent") {
+  std::vector<TaskAnswer> own = {text_answer("a", {1}), text_answer("b", {2}),
+                                 text_answer("c", {3})};
+  const std::vector<TaskAnswer> baseline = own;
+  own[0].generated->divergence = {0.6, 2};
+  own[1].generated->divergence = {0.1, 4};
+  own[2].generated->divergence = {0.2, 4};
+  const TextDifference difference = difference_of(own, baseline);
+  CHECK(difference.kld == doctest::Approx(0.09));
+  // Residuals from 0.09 a token: 0.42, -0.26 and -0.16.
+  CHECK(difference.kld_error == doctest::Approx(std::sqrt(0.2696 * 3 / 2) / 10));
+  CHECK(difference_of(std::span(own).first(1), baseline).kld == doctest::Approx(0.3));
+  CHECK(difference_of(std::span(own).first(1), baseline).kld_error == 0);
+  CHECK(difference_of(baseline, baseline).kld == 0);
 }

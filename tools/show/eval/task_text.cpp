@@ -71,24 +71,25 @@ std::string verdict_line(const TaskReport& report, const TaskCacheReport& cache)
   return text;
 }
 
-// Adds two cells: identical texts, like "17 of 20", and the median place where the others differ,
-// like "token 45".
+// Adds three cells: identical texts, like "17 of 20", the median place where the others differ,
+// like "token 45", and the divergence a token up to these places.
 void add_difference(const TaskReport& report, const TaskCacheReport& cache,
                     std::vector<std::string>& row) {
   if (&cache == &report.baseline) {
-    row.insert(row.end(), {"-", "-"});
+    row.insert(row.end(), {"-", "-", "-"});
     return;
   }
   const TextDifference texts = difference_of(cache.answers, report.baseline.answers);
   row.push_back(cat(grouped(texts.identical), " of ", grouped(texts.compared)));
   row.push_back(texts.median_place ? cat("token ", grouped(*texts.median_place)) : "-");
+  row.push_back(cat(significant(texts.kld, 3), " ± ", significant(texts.kld_error, 2)));
 }
 
 std::string task_table(const TaskReport& report) {
   std::vector<std::string> header = {"cache", "items"};
   for (const std::string& score : report.scores) header.push_back(score);
   for (const char* name : {"wins", "losses", "ties", "p", "recovery"}) header.emplace_back(name);
-  if (report.generates) header.insert(header.end(), {"same text", "differs at"});
+  if (report.generates) header.insert(header.end(), {"same text", "differs at", "KLD until there"});
   Table table(header);
   const auto add = [&](const TaskCacheReport& cache) {
     const bool is_baseline = &cache == &report.baseline;
@@ -134,6 +135,7 @@ void texts_json(JsonWriter& json, const TaskReport& report, const TaskCacheRepor
   json.key("texts").begin_object().member("compared", texts.compared);
   json.member("identical", texts.identical).key("median_place");
   texts.median_place ? json.value(*texts.median_place) : json.null();
+  json.member("kld", texts.kld).member("kld_error", texts.kld_error);
   json.end_object();
 }
 
@@ -171,6 +173,10 @@ void cache_json(JsonWriter& json, const TaskReport& report, const TaskCacheRepor
       json.member("text", each.generated->text);
       json.member("tokens", uint64_t{each.generated->ids.size()});
       json.member("finish_reason", finish_reason_name(each.generated->finish));
+      if (!is_baseline) {
+        json.member("kld", each.generated->divergence.kld);
+        json.member("kld_tokens", each.generated->divergence.tokens);
+      }
     }
     json.end_object();
   }
