@@ -109,13 +109,26 @@ ChoiceItem read_ending(const Json& record) {
   return item;
 }
 
-ChoiceItem read_general(const Json& record) {
+// Reads the choices and the answer that belong to a prompt or to messages.
+ChoiceItem read_choices(const Json& record) {
   ChoiceItem item;
-  item.prompt = record.at("prompt").as_string();
   item.choices = texts_of(record.at("choices"));
   const Json answer = record.at("answer");
   item.answer =
       answer.is_string() ? place_of(answer, item.choices) : index_of(answer, item.choices.size());
+  return item;
+}
+
+ChoiceItem read_general(const Json& record) {
+  if (record.has("messages")) fail(record.where(), ": has both 'prompt' and 'messages'");
+  ChoiceItem item = read_choices(record);
+  item.prompt = record.at("prompt").as_string();
+  return item;
+}
+
+ChoiceItem read_chat(const Json& record) {
+  ChoiceItem item = read_choices(record);
+  item.messages = record;
   return item;
 }
 
@@ -124,17 +137,14 @@ struct ChoiceRow {
   ChoiceItem (*read)(const Json& record);
 };
 
-const std::array<ChoiceRow, 4>& choice_rows() {
-  static const std::array<ChoiceRow, 4> kRows = {{
-      {{"hellaswag",
-        {"activity_label", "endings", "label"},
-        "how a text goes on (HellaSwag)",
-        true},
-       read_ending},
-      {{"arc", {"question", "choices", "answerKey"}, "choices as texts (ARC)", true}, read_keyed},
-      {{"mmlu", {"question", "choices", "answer"}, "choices by letter (MMLU)"}, read_lettered},
-      {{"general", {"prompt", "choices", "answer"}, "any prompt; the answer is an index or a text"},
-       read_general},
+// The forms, in the order in which a record is compared with them.
+const std::array<ChoiceRow, 5>& choice_rows() {
+  static const std::array<ChoiceRow, 5> kRows = {{
+      {{"hellaswag", {"activity_label", "endings", "label"}, true}, read_ending},
+      {{"arc", {"question", "choices", "answerKey"}, true}, read_keyed},
+      {{"mmlu", {"question", "choices", "answer"}}, read_lettered},
+      {{"general", {"prompt", "choices", "answer"}}, read_general},
+      {{"chat", {"messages", "choices", "answer"}}, read_chat},
   }};
   return kRows;
 }
@@ -170,19 +180,10 @@ void check_choices(const Json& record, const ChoiceItem& item) {
   for (size_t i = 0; i < item.choices.size(); ++i) {
     if (item.choices[i].empty()) fail(record.where(), ": choice ", i, " is empty");
   }
-  if (item.prompt.empty()) fail(record.where(), ": the prompt is empty");
+  if (!item.messages && item.prompt.empty()) fail(record.where(), ": the prompt is empty");
 }
 
 }  // namespace
-
-std::span<const ChoiceForm> choice_forms() {
-  static const std::vector<ChoiceForm> kForms = [] {
-    std::vector<ChoiceForm> forms;
-    for (const ChoiceRow& row : choice_rows()) forms.push_back(row.form);
-    return forms;
-  }();
-  return kForms;
-}
 
 const ChoiceForm& choice_form_of(const Json& record) {
   return choice_row_of(record).form;

@@ -2,7 +2,6 @@
 // that lm-evaluation-harness 0.4.13 makes. Reads single records, no files.
 #pragma once
 
-#include <span>
 #include <string>
 #include <vector>
 
@@ -14,12 +13,8 @@ namespace fp8kv {
 struct ChoiceForm {
   std::string name;                 // "mmlu"
   std::vector<std::string> fields;  // a record of this form has all of them
-  std::string summary;              // for people
   bool by_length = false;           // whether acc_norm is the main score
 };
-
-// The forms, in the order in which a record is compared with them.
-std::span<const ChoiceForm> choice_forms();
 
 // Returns the form of a record. Throws if it has none; the error lists the fields of each form.
 const ChoiceForm& choice_form_of(const Json& record);

@@ -2,8 +2,11 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <vector>
+
+#include "json/json.h"
 
 namespace fp8kv {
 
@@ -11,6 +14,7 @@ struct ChoiceItem {
   std::string where;                 // "'mmlu.jsonl':3", for messages
   std::string subject;               // few-shot examples have the same subject; "": no subjects
   std::string prompt;                // without few-shot examples
+  std::optional<Json> messages;      // a record with messages, in place of `prompt`
   std::vector<std::string> choices;  // the texts behind the prompt, without the blank between
   size_t answer = 0;                 // index of the right choice
 };

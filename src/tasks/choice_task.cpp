@@ -20,8 +20,12 @@ std::vector<Alternatives> encode_items(const ChoiceItems& all, const TaskModel& 
   const EncodeText encode = prompt_encoder(model);
   std::vector<Alternatives> encoded;
   for (const ChoiceItem& item : all.items) {
-    const std::string prompt = cat(description_of(item), all.before(item), item.prompt);
-    encoded.push_back(encode_choices(item, prompt, encode));
+    if (item.messages && all.few_shot > 0) refuse_few_shot(item.where);
+    encoded.push_back(
+        item.messages
+            ? checked_choices(item, model.encode_answers(*item.messages, item.choices))
+            : encode_choices(item, cat(description_of(item), all.before(item), item.prompt),
+                             encode));
     const int64_t tokens = tokens_read(encoded.back());
     if (tokens <= model.config.max_seq_len) continue;
     throw Error(cat(item.where, ": the item has ", tokens, " tokens, the model's context is ",
@@ -88,6 +92,7 @@ Task read_choice_task(const TaskRequest& request) {
     return read_choice_item(record);
   };
   const auto example = [](const ChoiceItem& item) {
+    if (item.messages) refuse_few_shot(item.where);
     return example_of(item.subject, item.prompt, item.choices[item.answer]);
   };
   const auto all = std::make_shared<const ChoiceItems>(read_items(request, read, example));

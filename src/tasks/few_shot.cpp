@@ -34,6 +34,11 @@ std::string few_shot_text(const std::string& where, const std::string& subject,
   return text;
 }
 
+void refuse_few_shot(const std::string& where) {
+  throw Error(cat(where, ": --few-shot needs prompts, and the item has messages"),
+              "write the examples as messages of the item");
+}
+
 Alternatives encode_continuations(const std::string& prompt,
                                   std::span<const std::string> continuations,
                                   const EncodeText& encode) {
@@ -47,7 +52,10 @@ Alternatives encode_choices(const ChoiceItem& item, const std::string& prompt,
                             const EncodeText& encode) {
   std::vector<std::string> choices;
   for (const std::string& choice : item.choices) choices.push_back(" " + choice);
-  Alternatives made = encode_continuations(prompt, choices, encode);
+  return checked_choices(item, encode_continuations(prompt, choices, encode));
+}
+
+Alternatives checked_choices(const ChoiceItem& item, Alternatives made) {
   for (size_t i = 0; i < made.size(); ++i) {
     if (made[i].begin >= 1 && made[i].begin < static_cast<int64_t>(made[i].ids.size())) continue;
     fail(item.where, ": the choice ", quote(item.choices[i]), " adds no token to its prompt");

@@ -37,8 +37,13 @@ Alternatives encode_continuations(const std::string& prompt,
                                   std::span<const std::string> continuations,
                                   const EncodeText& encode);
 
-// Encodes every choice as a continuation, with a blank before it.
-// Throws if a choice adds no token. The error names the item.
+// Throws: examples are prompts, and the item at `where` has messages.
+[[noreturn]] void refuse_few_shot(const std::string& where);
+
+// Returns `made`, an alternative for each choice of the item. Throws if a choice adds no token. The
+// error names the item.
+Alternatives checked_choices(const ChoiceItem& item, Alternatives made);
+// Encodes every choice as a continuation, with a blank before it, and checks them likewise.
 Alternatives encode_choices(const ChoiceItem& item, const std::string& prompt,
                             const EncodeText& encode);
 

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -36,6 +37,10 @@ struct TaskCache {
 
 // Encodes a record's messages, up to where the model's answer begins.
 using EncodeMessages = std::function<std::vector<int32_t>(const Json& record)>;
+// Encodes a record's messages with each of `answers` as the model's answer. Blanks at the end of
+// the rendered messages belong to the answer, like in encode_continuations().
+using EncodeAnswers =
+    std::function<Alternatives(const Json& record, std::span<const std::string> answers)>;
 
 // The model that answers a task, with its caches.
 struct TaskModel {
@@ -44,6 +49,7 @@ struct TaskModel {
   Backend& backend;
   const Tokenizer& tokenizer;
   EncodeMessages encode_messages;
+  EncodeAnswers encode_answers;
   std::vector<TaskCache> caches;  // the baseline first
   int threads = 0;
 };

@@ -77,12 +77,12 @@ TEST_CASE("cli eval tasks: JSON has every answer, the same for any number of thr
 }
 
 TEST_CASE(
-    "cli eval tasks: a cache that is not accepted ends with 1, on the terminal and in JUnit") {
+    "cli eval tasks: a cache that is not decided ends with 4, on the terminal and in JUnit") {
   const test::TempDir folder;
   write_items(folder, "items.jsonl", 12);
   const test::CliResult result = ask(folder, {"--task", "choices=items.jsonl", "--accept",
                                               "recovery >= 99%", "--junit", "tasks.xml"});
-  CHECK(result.exit_code == 1);
+  CHECK(result.exit_code == 4);
   CHECK(has(result.err,
             "fp8kv: eval: choices: fp8_e4m3 unit is not decided: recovery >= 99%, "
             "after all 12 items"));
@@ -90,6 +90,33 @@ TEST_CASE(
   const std::string xml((std::istreambuf_iterator<char>(file)), {});
   CHECK(has(xml, "tests=\"1\" failures=\"1\""));
   CHECK(has(xml, "choices items.jsonl: recovery &gt;= 99%"));
+}
+
+TEST_CASE("cli eval tasks: choices behind a chat are scored as answers of the model") {
+  const test::TempDir folder;
+  folder.write("chat.jsonl",
+               R"({"messages": [{"role": "user", "content": "Is fire hot?"}],)"
+               R"( "choices": ["Yes, it is.", "No."], "answer": 0})"
+               "\n");
+  // The same texts as a prompt: messages are joined like this where there is no template.
+  folder.write("plain.jsonl",
+               R"({"prompt": "user: Is fire hot?\nassistant:",)"
+               R"( "choices": ["Yes, it is.", "No."], "answer": 0})"
+               "\n");
+  const test::CliResult refused = ask(folder, {"--task", "choices=chat.jsonl"});
+  CHECK(refused.exit_code == 3);
+  CHECK(has(refused.err, "has no chat template"));
+  const auto answers = [&](const std::string& task) {
+    const test::CliResult result =
+        ask(folder, {"--task", task, "--chat-template", "none", "--json"});
+    REQUIRE(result.err == "");
+    return result.out.substr(result.out.find("\"main_score\""));
+  };
+  std::string plain = answers("choices=plain.jsonl");
+  plain.replace(plain.find("plain"), 5, "chat");
+  CHECK(answers("choices=chat.jsonl") == plain);
+  CHECK(has(ask(folder, {"--task", "choices=chat.jsonl", "--few-shot", "1"}).err,
+            "'chat.jsonl':1: --few-shot needs prompts, and the item has messages"));
 }
 
 TEST_CASE("cli eval tasks: an equal cache is accepted once enough items are there") {

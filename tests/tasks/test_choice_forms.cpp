@@ -59,6 +59,15 @@ TEST_CASE("choice forms: a general item has its answer as an index or as a text"
   CHECK(item_of(R"({"prompt": "a", "choices": ["x", "y"], "answer": 0})").answer == 0);
 }
 
+TEST_CASE("choice forms: a chat keeps its messages, and each choice is an answer") {
+  const ChoiceItem item = item_of(R"({"messages": [{"role": "user", "content": "Hot?"}],)"
+                                  R"( "choices": ["Ice.", "The sun."], "answer": 1})");
+  CHECK(item.messages->at("messages")[0].at("content").as_string() == "Hot?");
+  CHECK(item.prompt == "");
+  CHECK(item.choices == std::vector<std::string>{"Ice.", "The sun."});
+  CHECK(item.answer == 1);
+}
+
 TEST_CASE("choice forms: an odd item is refused with its line and the way it is odd") {
   const auto refused = [](const std::string& record, const std::string& message) {
     CAPTURE(record);
@@ -75,6 +84,8 @@ TEST_CASE("choice forms: an odd item is refused with its line and the way it is 
           ": has 1 choice, expected at least 2");
   refused(R"({"prompt": "a", "choices": ["x", ""], "answer": 0})", ": choice 1 is empty");
   refused(R"({"prompt": "", "choices": ["x", "y"], "answer": 0})", ": the prompt is empty");
+  refused(R"({"prompt": "a", "messages": [], "choices": ["x", "y"], "answer": 0})",
+          ": has both 'prompt' and 'messages'");
   refused(R"({"question": "a", "choices": ["x", "y"], "answer": "B"})",
           R"(: answer: is "B", expected the number of a choice from 0 to 1)");
 }

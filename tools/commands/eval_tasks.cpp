@@ -7,12 +7,12 @@
 #include "calib/collect.h"
 #include "checkpoint/model_identity.h"
 #include "data/files/find_data.h"
-#include "data/records.h"
 #include "eval/evaluate.h"
 #include "inputs/chat_text.h"
 #include "inputs/eval_candidates.h"
 #include "inputs/known_config.h"
 #include "inputs/model_text.h"
+#include "inputs/task_chats.h"
 #include "options/kept_inputs.h"
 #include "options/kv_dtype.h"
 #include "options/output_files.h"
@@ -64,18 +64,6 @@ const Tokenizer& needed_tokenizer(const Checkpoint& checkpoint,
               "tasks need the model's tokenizer");
 }
 
-// Encodes messages like `run` does: up to the start of the model's answer.
-EncodeMessages messages_encoder(ChatText& chats, const Tokenizer& tokenizer) {
-  return [&](const Json& record) {
-    if (!chats.joins()) return chats.record(record, true).ids;
-    std::vector<int32_t> ids = tokenizer.prefix();
-    const std::vector<int32_t> own = chats.joined(read_record(record).text + "\nassistant:");
-    ids.insert(ids.end(), own.begin(), own.end());
-    ids.insert(ids.end(), tokenizer.suffix().begin(), tokenizer.suffix().end());
-    return ids;
-  };
-}
-
 TaskRequest request_of(const TaskOptions& options, const TaskArgument& task) {
   return {task.file,          options.items, options.few_shot, options.few_shot_from,
           options.acceptance, options.needle};
@@ -108,15 +96,19 @@ void write_task_junit(const EvalCommandOptions& options, const std::vector<TaskR
                     options.force);
 }
 
+// Ends with "check" if a cache is refused, and with "undecided" if the items only were too few.
 void throw_refusals(const std::vector<TaskReport>& reports) {
   std::string text;
+  ErrorKind kind = ErrorKind::undecided;
   for (const TaskReport& report : reports) {
     for (const TaskCacheReport& cache : report.caches) {
       const std::string why = refusal_of(report, cache);
-      if (!why.empty()) text += (text.empty() ? "" : "; ") + why;
+      if (why.empty()) continue;
+      text += (text.empty() ? "" : "; ") + why;
+      if (cache.test->decision() == Decision::refused) kind = ErrorKind::check;
     }
   }
-  if (!text.empty()) throw Error(text, "", ErrorKind::check);
+  if (!text.empty()) throw Error(text, "", kind);
 }
 
 }  // namespace
@@ -149,6 +141,7 @@ void run_eval_tasks(const EvalCommandOptions& options) {
                              *backend,
                              tokenizer,
                              messages_encoder(chats, tokenizer),
+                             answers_encoder(chats, tokenizer),
                              caches_of(baseline, candidates, config),
                              options.threads};
     with_unchanged(checkpoint, [&] {

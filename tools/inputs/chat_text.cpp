@@ -52,6 +52,13 @@ ChatText::Rendered ChatText::turn(std::string_view said) {
   return {std::move(text), std::move(ids)};
 }
 
+std::vector<int32_t> ChatText::answered(const jinja::MarkedText& conversation,
+                                        std::string_view answer) {
+  jinja::MarkedText text = conversation;
+  text.append(answer, jinja::Origin::given);
+  return loaded().tokens.encode(text);
+}
+
 std::vector<int32_t> ChatText::joined(std::string_view text) const {
   if (request_.user_special_tokens) return tokenizer_.encode(text, false);
   const TextSpan whole{0, text.size()};

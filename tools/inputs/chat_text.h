@@ -36,6 +36,9 @@ class ChatText {
   // template.
   Rendered record(const Json& record, bool add_generation_prompt);
   Rendered turn(std::string_view text);
+  // Ids of a rendered conversation, or a part of one, with `answer` behind it. Special tokens that
+  // the answer spells stay text, unless the request says otherwise.
+  std::vector<int32_t> answered(const jinja::MarkedText& conversation, std::string_view answer);
 
   // Ids of messages joined as plain text, without BOS. Special tokens spelled in the text stay
   // text, unless the request says otherwise. Thread-safe.
