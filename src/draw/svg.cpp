@@ -101,12 +101,12 @@ std::string svg_marker(double x, double y, double size, int shape, std::string_v
 std::string figure(const Figure& parts) {
   const std::string legend =
       parts.legend.empty() ? "" : cat("<ul class=\"legend\">", parts.legend, "</ul>\n");
-  return cat("<figure>\n", legend, scroll_hint(),
-             "\n<div class=\"scroll\"><svg class=\"plot\" viewBox=\"0 0 ", svg_number(parts.width),
-             " ", svg_number(parts.height), "\" role=\"img\" aria-labelledby=\"", parts.id,
-             "\">\n<title id=\"", parts.id, "\">", escape_html(parts.title), "</title>\n",
-             parts.drawing, "</svg></div>\n", element("figcaption", "", escape_html(parts.caption)),
-             "\n</figure>\n");
+  return cat("<figure>\n", legend, parts.narrow ? "" : scroll_hint(),
+             "\n<div class=\"scroll\"><svg class=\"plot", parts.narrow ? " narrow" : "",
+             "\" viewBox=\"0 0 ", svg_number(parts.width), " ", svg_number(parts.height),
+             "\" role=\"img\" aria-labelledby=\"", parts.id, "\">\n<title id=\"", parts.id, "\">",
+             escape_html(parts.title), "</title>\n", parts.drawing, "</svg></div>\n",
+             element("figcaption", "", escape_html(parts.caption)), "\n</figure>\n");
 }
 
 double Axis::at(double value) const {

@@ -33,6 +33,7 @@ struct Figure {
   std::string drawing;  // markup
   double width = 0;
   double height = 0;
+  bool narrow = false;  // fits a phone without scrolling, and does not grow to the page's width
 };
 std::string figure(const Figure& parts);
 
