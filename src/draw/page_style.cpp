@@ -20,6 +20,8 @@ h1{font-size:1.6rem;line-height:1.25;margin:0;overflow-wrap:anywhere}
 h2{font-size:1.2rem;line-height:1.3;margin:3rem 0 .5rem;padding-top:1rem;
 border-top:1px solid var(--line)}
 h3{font-size:1rem;margin:1.5rem 0 .25rem}
+h4{font-size:.875rem;margin:1.25rem 0 .25rem}h5{font-size:.875rem;font-weight:400;margin:.25rem 0}
+h3,h4,h5{overflow-wrap:anywhere}
 p{margin:.5rem 0;max-width:44rem;overflow-wrap:anywhere}
 .kind,.note,.hint,figcaption{color:var(--soft)}
 .kind{margin:0 0 .25rem;font-size:.875rem}
@@ -40,6 +42,7 @@ font-size:.875rem}
 .legend svg{flex:none}
 svg{display:block}
 .plot{width:100%;min-width:40rem;height:auto;font-size:12px}
+.narrow{min-width:0;max-width:34rem}.narrow text{stroke:var(--paper);stroke-width:4px;paint-order:stroke}
 .plot text{fill:var(--soft);font-variant-numeric:tabular-nums}
 .plot text.value{fill:var(--ink)}
 .grid{stroke:var(--line);stroke-width:1}
@@ -51,6 +54,8 @@ svg{display:block}
 .out{fill:var(--paper);stroke:var(--c);stroke-width:1.5}
 .err{stroke:var(--c);stroke-width:1}
 .bar{fill:var(--c)}
+.plot .heading text{fill:var(--ink)}
+.tiles{display:flex;flex-wrap:wrap;gap:0 2.5rem}.tiles>*{min-width:0;max-width:100%}
 .cell{stroke:var(--paper);stroke-width:.5}
 table{border-collapse:collapse;font-size:.875rem;font-variant-numeric:tabular-nums;width:100%}
 th,td{padding:.25rem .45rem;text-align:right;white-space:nowrap;border-bottom:1px solid var(--line)}
@@ -58,6 +63,12 @@ th{font-weight:600;color:var(--soft)}
 .wide{font-size:.8125rem}.wide th,.wide td{padding:.25rem .4rem}
 th:first-child,td:first-child{padding-left:0}
 .n{text-align:left}
+.heat{width:auto}.heat th,.heat td{width:3.75rem;min-width:3.75rem;max-width:3.75rem;text-align:center;
+white-space:normal;padding:.4rem .15rem;border:2px solid var(--paper)}
+.shade{width:14px;height:14px}
+.h0,.h1,.h2,.h3{print-color-adjust:exact;-webkit-print-color-adjust:exact}
+.h0{background:#00224e;color:#fff}.h1{background:#434e6c;color:#fff}
+.h2{background:#b9ae6c;color:#000}.h3{background:#fde737;color:#000}
 th button{all:unset;cursor:pointer}
 th button:focus-visible{outline:2px solid var(--s0)}
 th[aria-sort=ascending]::after{content:" ▲"}
@@ -67,14 +78,21 @@ dt{color:var(--soft)}dd{margin:0;overflow-wrap:anywhere}
 summary{cursor:pointer;margin:.5rem 0}
 code{font-family:ui-monospace,"DejaVu Sans Mono",monospace;overflow-wrap:anywhere}
 pre{background:var(--box);padding:.75rem 1rem;margin:.5rem 0;font-size:.875rem;white-space:pre-wrap}
+.pair{display:grid;grid-template-columns:1fr 1fr;gap:0 1rem}.pair>*{min-width:0}
+.pair pre{overflow-wrap:anywhere}.common{color:var(--soft)}
+mark{background:#fde737;color:#000;border-bottom:2px solid var(--ink);print-color-adjust:exact;
+-webkit-print-color-adjust:exact}
+mark.end{font-style:italic}
+.answers{grid-template-columns:minmax(8rem,14rem) 1fr}.answers dt{overflow-wrap:anywhere}
 @media screen and (max-width:48rem){.hint{display:block;margin:.25rem 0}}
-@media(max-width:40rem){main{padding-top:1.5rem}dl{grid-template-columns:1fr;gap:0}
+@media(max-width:40rem){main{padding-top:1.5rem}dl,.answers,.pair{grid-template-columns:1fr;gap:0}
 dd{margin-bottom:.5rem}}
 @media print{:root{color-scheme:light;--paper:#fff;--ink:#000;--soft:#444;--line:#bbb;--box:#fff;
 --s0:#0072b2;--s1:#c44e00;--s2:#333708;--s3:#8f76fa;--s4:#77195b;--s5:#a07e98;--s6:#281d89;
 --s7:#af684e;--good:#00694e;
 --unsure:#7a5200;--bad:#a63d00}main{max-width:none;padding:0}.plot{min-width:0}.scroll{overflow:visible}
 figure,tr{break-inside:avoid}h2,h3{break-after:avoid}table,.wide{font-size:.6rem}
+.heat th,.heat td{width:2.6rem;min-width:2.6rem;max-width:2.6rem}
 th{white-space:normal}td.n{white-space:normal;overflow-wrap:anywhere}th,td,.wide th,.wide td{padding:.15rem .25rem}}
 @page{margin:12mm}
 )";

@@ -7,6 +7,7 @@
 #include "policy/make_scales.h"
 #include "report/html_report.h"
 #include "report/scales_html.h"
+#include "support/sample_tasks.h"
 
 namespace fp8kv::test {
 namespace {
@@ -117,14 +118,14 @@ void break_numbers(EvalReport& report) {
   huge.depths[0].kld = 1e-300;
 }
 
+}  // namespace
+
 std::string hostile_name() {
   return "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>&amp;\x01\x1b[2J\xff"
          "\xe2\x80\xae"
          "rtl\xd7\x90</title></style>" +
          std::string(300, 'w');
 }
-
-}  // namespace
 
 LayerMagnitudes sample_magnitudes(float k, float v, int64_t heads) {
   const auto n = static_cast<size_t>(heads);
@@ -296,6 +297,7 @@ std::vector<std::pair<std::string, std::string>> sample_pages() {
                                                   .date = "2026-11-22",
                                                   .tool_version = "1.2.3" + word}));
   }
+  for (auto& page : sample_task_pages(hostile_name())) pages.push_back(std::move(page));
   return pages;
 }
 

@@ -39,7 +39,11 @@ KvScales sample_scales(const SampleShape& shape);
 // model whose rotation depends on the length of the prompt.
 std::vector<std::pair<std::string, KvScales>> sample_scale_files();
 
-// All pages of evaluations and of scales.
+// A name with markup, control characters, invalid UTF-8 and characters that change the direction of
+// text.
+std::string hostile_name();
+
+// All pages of evaluations, of scales and of tasks.
 std::vector<std::pair<std::string, std::string>> sample_pages();
 
 }  // namespace fp8kv::test
