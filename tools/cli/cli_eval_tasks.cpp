@@ -15,7 +15,7 @@ namespace {
 constexpr uint64_t kLongestNeedleText = uint64_t{1} << 24;
 
 // Flags that measure on a text, and therefore exclude --task.
-constexpr const char* kOfText[] = {"--fail-if", "--write-scales", "--report",       "--table",
+constexpr const char* kOfText[] = {"--fail-if", "--write-scales", "--table",
                                    "--plot",    "--against",      "--greedy-tokens"};
 
 void add_needle(CLI::App& command, CLI::Option* task, NeedleOptions& options) {

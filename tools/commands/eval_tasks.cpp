@@ -1,11 +1,14 @@
 #include "commands/eval_tasks.h"
 
+#include <algorithm>
 #include <optional>
+#include <utility>
 
 #include "backend/open/open.h"
 #include "base/error.h"
 #include "calib/collect.h"
 #include "checkpoint/model_identity.h"
+#include "data/data_source.h"
 #include "data/files/find_data.h"
 #include "eval/evaluate.h"
 #include "inputs/chat_text.h"
@@ -16,6 +19,8 @@
 #include "options/kept_inputs.h"
 #include "options/kv_dtype.h"
 #include "options/output_files.h"
+#include "options/run_date.h"
+#include "report/tasks/tasks_html.h"
 #include "show/eval/task_text.h"
 #include "show/junit.h"
 #include "show/output.h"
@@ -32,7 +37,8 @@ void check_task_outputs(const EvalCommandOptions& options, Log& log) {
   for (const TaskArgument& each : options.task.tasks) inputs.push_back({"--task", each.file});
   add_inputs(inputs, "--data", options.data);
   add_inputs(inputs, "--calibrate-on", options.calibrate_on);
-  const std::vector<OutputFile> outputs = {{"--junit", options.junit}};
+  const std::vector<OutputFile> outputs = {{"--junit", options.junit},
+                                           {"--report", options.report}};
   check_inputs_kept(inputs, outputs);
   check_output_files(outputs, options.force);
   report_leftovers(outputs, log);
@@ -48,13 +54,16 @@ std::vector<std::filesystem::path> policy_text(const EvalCommandOptions& options
               "give --calibrate-on FILE, --scales FILE, or --unit-scales", ErrorKind::usage);
 }
 
-void make_policy_scales(const EvalCommandOptions& options, const Checkpoint& checkpoint,
-                        const ModelConfig& config, Backend& backend, const ScaleChoice& choice,
-                        std::vector<CandidateReport>& candidates, Log& log) {
+// Returns the files that were read.
+std::vector<DataFile> make_policy_scales(const EvalCommandOptions& options,
+                                         const Checkpoint& checkpoint, const ModelConfig& config,
+                                         Backend& backend, const ScaleChoice& choice,
+                                         std::vector<CandidateReport>& candidates, Log& log) {
   const ModelText text(checkpoint, config, options.windows, options.choice, options.chat, log);
   const Windows windows = text.read(policy_text(options, log), log);
   add_policy_scales(collect_magnitudes(checkpoint, config, backend, windows.ids, log), choice,
                     config.latent.has_value(), candidates);
+  return windows.files;
 }
 
 const Tokenizer& needed_tokenizer(const Checkpoint& checkpoint,
@@ -96,6 +105,46 @@ void write_task_junit(const EvalCommandOptions& options, const std::vector<TaskR
                     options.force);
 }
 
+// The files with items and examples. Pipes can be read only once, so they are left out.
+std::vector<DataFile> item_files(const TaskOptions& options) {
+  std::vector<std::filesystem::path> paths;
+  const auto add = [&](const std::filesystem::path& path) {
+    const bool again = std::find(paths.begin(), paths.end(), path) != paths.end();
+    if (!again && std::filesystem::is_regular_file(path)) paths.push_back(path);
+  };
+  for (const TaskArgument& task : options.tasks) add(task.file);
+  if (!options.few_shot_from.empty()) add(options.few_shot_from);
+  std::vector<DataFile> files;
+  for (const std::filesystem::path& path : paths) files.push_back(open_data(path).file);
+  return files;
+}
+
+std::string scales_text(const EvalCommandOptions& options, const ScaleChoice& choice) {
+  if (!choice.policies.empty()) return "by policy, as the caches are named";
+  if (!choice.scales) return "1 everywhere";
+  return options.scales.empty() ? "of the checkpoint" : utf8_name(options.scales.string());
+}
+
+// The facts that are known before the run, or none without --report.
+TasksPageFacts page_facts(const EvalCommandOptions& options, const ScaleChoice& choice) {
+  if (options.report.empty()) return {};
+  TasksPageFacts facts;
+  facts.model = utf8_name(options.model.string());
+  facts.scales = scales_text(options, choice);
+  facts.files = item_files(options.task);
+  facts.date = run_date();
+  facts.tool_version = FP8KV_VERSION;
+  return facts;
+}
+
+void write_tasks_page(const EvalCommandOptions& options, const std::vector<TaskReport>& reports,
+                      const TaskRunFacts& run, TasksPageFacts facts) {
+  if (options.report.empty()) return;
+  facts.fingerprint = run.fingerprint;
+  facts.device = run.device;
+  write_output_file(options.report, tasks_html(reports, facts), options.force);
+}
+
 // Ends with "check" if a cache is refused, and with "undecided" if the items only were too few.
 void throw_refusals(const std::vector<TaskReport>& reports) {
   std::string text;
@@ -131,10 +180,12 @@ void run_eval_tasks(const EvalCommandOptions& options) {
   ChatText chats(checkpoint.folder(), options.chat, tokenizer, log);
   const auto [backend, why] = open_backend(options.device, options.threads);
   log.note(cat("computing on ", backend->describe(), why));
+  TasksPageFacts page = page_facts(options, choice);
   std::vector<TaskReport> reports;
   with_way_out("use fewer candidates or shorter items, or free memory", [&] {
     if (want_magnitudes(choice, candidates)) {
-      make_policy_scales(options, checkpoint, config, *backend, choice, candidates, log);
+      page.scale_text =
+          make_policy_scales(options, checkpoint, config, *backend, choice, candidates, log);
     }
     const TaskModel model = {checkpoint,
                              config,
@@ -158,6 +209,7 @@ void run_eval_tasks(const EvalCommandOptions& options) {
                               backend->describe()};
   options.json ? print(tasks_json(facts, reports)) : print_text(task_summary(reports));
   write_task_junit(options, reports);
+  write_tasks_page(options, reports, facts, std::move(page));
   throw_refusals(reports);
 }
 
