@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "draw/chart.h"
 #include "draw/html.h"
+#include "draw/numbers.h"
 #include "report/page_parts.h"
 #include "tasks/text_difference.h"
 
@@ -70,6 +71,7 @@ Row comparison_row(const CacheComparison& each) {
     const TextDifference texts = difference_of(each.cache->answers, report.baseline.answers);
     row.push_back({cat(grouped(texts.identical), " of ", grouped(texts.compared)), ""});
     row.push_back({texts.median_place ? cat("token ", grouped(*texts.median_place)) : "–", ""});
+    row.push_back({cat(short_number(texts.kld), " ± ", short_number(texts.kld_error, 2)), ""});
   }
   return row;
 }
@@ -88,7 +90,9 @@ std::string task_table(const TaskReport& report, std::span<const CacheComparison
   for (const char* name : {"wins", "losses", "ties", "p", "recovery"}) {
     table.header.emplace_back(name);
   }
-  if (report.generates) table.header.insert(table.header.end(), {"same text", "differs at"});
+  if (report.generates) {
+    table.header.insert(table.header.end(), {"same text", "differs at", "KLD until there"});
+  }
   table.rows.push_back(baseline_row(report, table.header.size()));
   for (const CacheComparison& each : comparisons) {
     if (each.task == &report) table.rows.push_back(comparison_row(each));
