@@ -98,7 +98,7 @@ TEST_CASE("cli eval tasks page: a cache that is not accepted has a page too") {
   const TaskPageWorld world;
   const test::CliResult result =
       world.ask({"--report", "page.html", "--accept", "recovery >= 99%"});
-  CHECK(result.exit_code == 1);
+  CHECK(result.exit_code == 4);
   const std::string html = test::read_file(world.folder / "page.html");
   CHECK(html.find("Recovery of at least 99&nbsp;%, with 95&nbsp;% confidence: not decided float32 "
                   "on choices after 2 items and float32 on generate after 1 item.") != html.npos);

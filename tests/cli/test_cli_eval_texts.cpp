@@ -32,6 +32,20 @@ void write_prompts(const test::TempDir& folder, int count) {
   folder.write("prompts.jsonl", lines);
 }
 
+// Writes prompts whose right answer is `answers`, or any text if there are none.
+void write_capitals(const test::TempDir& folder, const std::vector<std::string>& answers) {
+  std::string lines;
+  for (int i = 0; i < 40; ++i) {
+    JsonWriter record(JsonWriter::Layout::one_line);
+    record.begin_object().member("prompt", cat("Chapter ", i, ": London is the capital of"));
+    record.member("max_tokens", 8);
+    answers.empty() ? record.member("pattern", "(?s).")
+                    : record.member("answer", answers[static_cast<size_t>(i)]);
+    lines += record.end_object().text() + "\n";
+  }
+  folder.write("capitals.jsonl", lines);
+}
+
 test::CliResult ask_texts(const test::TempDir& folder, const std::vector<std::string>& more) {
   std::vector<std::string> arguments = {"eval", (test::source_dir() / "datasets/demo").string(),
                                         "--unit-scales", "-q"};
@@ -98,22 +112,19 @@ TEST_CASE("cli eval texts: a cache that is not decided ends with 4") {
 // With scales of 1 the demo's K overflows, so an FP8 cache writes other texts than the baseline.
 TEST_CASE("cli eval texts: a cache that loses the baseline's answers is refused, and ends with 1") {
   const test::TempDir folder;
-  write_prompts(folder, 40);
+  write_capitals(folder, {});
   const test::CliResult baseline =
-      ask_texts(folder, alike({"--task", "generate=prompts.jsonl", "--json"}));
+      ask_texts(folder, alike({"--task", "generate=capitals.jsonl", "--json"}));
   REQUIRE(baseline.exit_code == 0);
-  const Json answers =
+  const Json texts =
       Json::parse(baseline.out, "stdout").at("tasks")[0].at("baseline").at("answers");
-  std::string lines;
-  for (size_t i = 0; i < answers.size(); ++i) {
-    JsonWriter record(JsonWriter::Layout::one_line);
-    record.begin_object().member("prompt", cat("Chapter ", i)).member("max_tokens", 3);
-    record.member("answer", answers[i].at("text").as_string()).end_object();
-    lines += record.text() + "\n";
+  std::vector<std::string> answers;
+  for (size_t i = 0; i < texts.size(); ++i) {
+    answers.push_back(texts[i].at("text").as_string());
   }
-  folder.write("known.jsonl", lines);
+  write_capitals(folder, answers);
   const test::CliResult result =
-      ask_texts(folder, {"--task", "generate=known.jsonl", "--accept", "recovery >= 90%",
+      ask_texts(folder, {"--task", "generate=capitals.jsonl", "--accept", "recovery >= 90%",
                          "--baseline", "float32", "--kv-cache-dtype", "float32,fp8_e4m3"});
   INFO(result.out);
   CHECK(result.exit_code == 1);
