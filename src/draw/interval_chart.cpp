@@ -20,7 +20,7 @@ constexpr double kAboveGroups = 32;
 constexpr double kGroupHeight = 28;
 constexpr double kRowHeight = 36;
 constexpr double kIntervalMark = 5;
-// As many letters as fit at 12 px, if they are wide.
+// The letters that fit at 12 px, if they are wide.
 constexpr size_t kLongestRowName = 26;
 constexpr size_t kLongestGroupName = 38;
 

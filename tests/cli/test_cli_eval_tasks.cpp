@@ -76,8 +76,7 @@ TEST_CASE("cli eval tasks: JSON has every answer, the same for any number of thr
   CHECK(answers(ask(folder, together).out) == answers(result.out));
 }
 
-TEST_CASE(
-    "cli eval tasks: a cache that is not decided ends with 4, on the terminal and in JUnit") {
+TEST_CASE("cli eval tasks: a cache that is not decided ends with 4, on the terminal and in JUnit") {
   const test::TempDir folder;
   write_items(folder, "items.jsonl", 12);
   const test::CliResult result = ask(folder, {"--task", "choices=items.jsonl", "--accept",
@@ -94,15 +93,13 @@ TEST_CASE(
 
 TEST_CASE("cli eval tasks: choices behind a chat are scored as answers of the model") {
   const test::TempDir folder;
-  folder.write("chat.jsonl",
-               R"({"messages": [{"role": "user", "content": "Is fire hot?"}],)"
-               R"( "choices": ["Yes, it is.", "No."], "answer": 0})"
-               "\n");
-  // The same texts as a prompt: messages are joined like this where there is no template.
-  folder.write("plain.jsonl",
-               R"({"prompt": "user: Is fire hot?\nassistant:",)"
-               R"( "choices": ["Yes, it is.", "No."], "answer": 0})"
-               "\n");
+  folder.write("chat.jsonl", R"({"messages": [{"role": "user", "content": "Is fire hot?"}],)"
+                             R"( "choices": ["Yes, it is.", "No."], "answer": 0})"
+                             "\n");
+  // A prompt with these texts. Messages are joined like this where there is no template.
+  folder.write("plain.jsonl", R"({"prompt": "user: Is fire hot?\nassistant:",)"
+                              R"( "choices": ["Yes, it is.", "No."], "answer": 0})"
+                              "\n");
   const test::CliResult refused = ask(folder, {"--task", "choices=chat.jsonl"});
   CHECK(refused.exit_code == 3);
   CHECK(has(refused.err, "has no chat template"));

@@ -23,9 +23,9 @@ Alternatives joined_answers(const ChatText& chats, const Tokenizer& tokenizer, c
                             std::span<const std::string> answers) {
   std::vector<std::string> behind;
   for (const std::string& each : answers) behind.push_back(" " + each);
-  return encode_continuations(
-      joined_messages(record), behind,
-      [&](std::string_view text) { return joined_ids(chats, tokenizer, text); });
+  return encode_continuations(joined_messages(record), behind, [&](std::string_view text) {
+    return joined_ids(chats, tokenizer, text);
+  });
 }
 
 Alternatives rendered_answers(ChatText& chats, const Json& record,

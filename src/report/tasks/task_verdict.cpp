@@ -155,7 +155,7 @@ std::string widest_clause(const Subset& subset, bool with_task) {
              name_of(*least, with_task), ") to ", recovery_percent(high));
 }
 
-// What the items leave open, of `all` comparisons.
+// The comparisons that the items leave open, among `all`.
 std::string open_clause(const Subset& open, size_t all, bool with_task) {
   const std::string& baseline = open[0]->task->baseline.name;
   if (open.size() == all) return cat("These items tell no cache from ", baseline);

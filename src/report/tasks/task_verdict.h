@@ -1,5 +1,5 @@
-// What the items say of the caches, in sentences. Never calls caches equal: where the items do not
-// tell them apart, it gives the interval of recovery.
+// The verdict of the items on the caches, in sentences. Never calls caches equal: where the items
+// do not tell them apart, it gives the interval of recovery.
 #pragma once
 
 #include <span>
