@@ -101,9 +101,9 @@ void add_eval_tasks(CLI::App& command, TaskOptions& options) {
           [&options](const std::string& text) {
             options.acceptance = with_context("--accept", [&] { return parse_acceptance(text); });
           },
-          "Test each cache until it is decided, with 95% confidence, and exit with 1 unless all "
-          "are accepted: \"recovery >= 99%\" of the baseline's accuracy. Items come in random "
-          "order then")
+          "Test each cache until it is decided, with 95% confidence: \"recovery >= 99%\" of the "
+          "baseline's accuracy. Exit with 1 if one is refused, with 4 if one is not decided. Items "
+          "come in random order then")
       ->needs(task)
       ->type_name("EXPR");
   add_needle(command, task, options.needle);
