@@ -19,13 +19,14 @@ std::vector<std::string> command_names(const CLI::App& app, bool with_hidden = f
 }
 
 // " (did you mean '--max-new-tokens'?)". Looks for a flag that moved to another command, then for
-// another tool's name, then for similar letters.
+// another tool's name, with or without a flag here, then for similar letters.
 std::string meant_flag(const CLI::App& command, const std::string& given) {
   const std::vector<std::string> known = flag_names(command);
   const std::string command_now = moved_to(command.get_name(), given);
   if (!command_now.empty()) return cat(": it is now 'fp8kv ", command_now, " PATH'");
   const std::string ours = flag_of_others(given, known);
   if (!ours.empty()) return cat(" (did you mean ", quote(ours), "?)");
+  if (const std::string why = why_needless(given); !why.empty()) return "; " + why;
   const bool takes_model = command.get_option_no_throw("model") != nullptr;
   if (takes_model && names_model(given)) return "; the model goes without a flag";
   const std::string by_letters = did_you_mean(given, known);

@@ -8,8 +8,8 @@
 namespace fp8kv {
 namespace {
 
-// Flags of llama.cpp, vLLM, SGLang, TensorRT-LLM, transformers, ModelOpt and llm-compressor. A name
-// may have several rows. The first row whose flag the command has decides.
+// Flags of llama.cpp, vLLM, SGLang, TensorRT-LLM, transformers, lm-eval, ModelOpt and
+// llm-compressor. A name may have several rows. The first row whose flag the command has decides.
 struct ForeignFlag {
   std::string_view name;
   std::string_view ours;
@@ -76,6 +76,11 @@ constexpr ForeignFlag kForeignFlags[] = {
     {"--num-samples", "--samples", true},
     {"--num-calibration-samples", "--samples", true},
     {"--calib-size", "--samples", true},
+    {"--limit", "--items", true},
+    {"--limit", "--samples"},
+    {"--num-fewshot", "--few-shot", true},
+    {"--tasks", "--task"},
+    {"--log-samples", "--json"},
     {"--dataset", "--data"},
     {"--calib-dataset", "--data"},
     {"--text", "--data"},
@@ -87,6 +92,8 @@ constexpr ForeignFlag kForeignFlags[] = {
     {"--out-dir", "--out", true},
     {"--export-path", "--out", true},
     {"--save-path", "--out", true},
+    {"--output-path", "--out", true},
+    {"--output-path", "--report"},
     {"--target", "--for"},
     {"--target", "--runtime"},
     {"--runtime", "--for"},
@@ -95,6 +102,20 @@ constexpr ForeignFlag kForeignFlags[] = {
     {"--format", "--to"},
     {"--overwrite", "--force", true},
     {"-y", "--force"},
+};
+
+// Flags whose work needs no flag here. The reason stands behind "FLAG is not a flag of COMMAND".
+struct NeedlessFlag {
+  std::string_view name;
+  std::string_view why;
+};
+
+constexpr NeedlessFlag kNeedlessFlags[] = {
+    {"--batch-size", "fp8kv chooses its batches, and they do not change the result"},
+    {"--color", "a terminal has colours unless NO_COLOR is set"},
+    {"--colour", "a terminal has colours unless NO_COLOR is set"},
+    {"--no-color", "set NO_COLOR=1 for no colours"},
+    {"--trust-remote-code", "no code of a model is run"},
 };
 
 std::string with_dashes(std::string_view name) {
@@ -127,6 +148,14 @@ std::string flag_near_others(std::string_view name, std::span<const std::string>
     if (find_row(row.name, known) != nullptr) theirs.emplace_back(row.name);
   }
   return flag_of_others(nearest(with_dashes(name), theirs), known);
+}
+
+std::string why_needless(std::string_view name) {
+  const std::string dashed = with_dashes(name);
+  for (const NeedlessFlag& row : kNeedlessFlags) {
+    if (row.name == dashed) return std::string(row.why);
+  }
+  return "";
 }
 
 std::string same_flag_here(std::string_view name, std::span<const std::string> known) {

@@ -18,7 +18,11 @@ std::string flag_of_others(std::string_view name, std::span<const std::string> k
 // near.
 std::string flag_near_others(std::string_view name, std::span<const std::string> known);
 
-// Does the same for a name with exactly our flag's meaning, which is accepted in its place.
+// Why a command needs no flag like another tool's `name`. Returns "" if it may need one.
+std::string why_needless(std::string_view name);
+
+// Does the same as flag_of_others for a name with exactly our flag's meaning, which is accepted in
+// its place.
 std::string same_flag_here(std::string_view name, std::span<const std::string> known);
 
 // All accepted pairs: the other tool's flag and ours.
