@@ -17,7 +17,7 @@ enum class ErrorKind {
   usage = 2,         // the command line cannot be carried out as written
   input = 3,         // a file, a model or data cannot be used, or does not fit the rest
   device = 4,        // the requested device is missing or cannot do this
-  undecided = 4,     // `attest`: several answers are left
+  undecided = 4,     // the evidence leaves several answers
   resource = 5,      // out of memory or disk, or the system refused a file operation
   interrupted = 130  // SIGINT, SIGTERM or SIGHUP
 };
