@@ -4,6 +4,7 @@
 #include <numeric>
 #include <utility>
 
+#include "base/error.h"
 #include "base/rng.h"
 
 namespace fp8kv {
@@ -60,11 +61,14 @@ std::vector<size_t> run_paired(const PairedRun& run, const AnswerItems& answer, 
   while (done < order.size() && std::any_of(report.caches.begin(), report.caches.end(), is_open)) {
     const size_t n = std::min(order.size() - done, static_cast<size_t>(run.block));
     const std::span<const size_t> block = std::span(order).subspan(done, n);
-    add_answers(report, answer(0, block, progress), report.baseline);
+    const auto ask = [&](size_t number, TaskCacheReport& cache) {
+      const auto asked = [&] { return answer(number, block, progress); };
+      add_answers(report, with_context(cat(report.task, ": ", cache.name), asked), cache);
+    };
+    ask(0, report.baseline);
     for (size_t i = 0; i < report.caches.size(); ++i) {
       TaskCacheReport& cache = report.caches[i];
-      is_open(cache) ? add_answers(report, answer(i + 1, block, progress), cache)
-                     : progress.advance(n);
+      is_open(cache) ? ask(i + 1, cache) : progress.advance(n);
     }
     done += n;
   }
