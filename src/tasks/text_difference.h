@@ -18,7 +18,7 @@ struct TextDifference {
   // Divergence per token from the baseline's predictions, up to where each text parts. Lower
   // bounds, see tasks/text_divergence.h.
   double kld = 0;
-  double kld_error = 0;  // standard error, with texts as independent; 0 for a single text
+  std::optional<double> kld_error;  // standard error, with texts as independent; needs two texts
 };
 
 // Compares answers to the same items in the same order. REQUIRES answers with texts.

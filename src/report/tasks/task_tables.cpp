@@ -71,7 +71,9 @@ Row comparison_row(const CacheComparison& each) {
     const TextDifference texts = difference_of(each.cache->answers, report.baseline.answers);
     row.push_back({cat(grouped(texts.identical), " of ", grouped(texts.compared)), ""});
     row.push_back({texts.median_place ? cat("token ", grouped(*texts.median_place)) : "–", ""});
-    row.push_back({cat(short_number(texts.kld), " ± ", short_number(texts.kld_error, 2)), ""});
+    row.push_back({cat(short_number(texts.kld),
+                       texts.kld_error ? " ± " + short_number(*texts.kld_error, 2) : ""),
+                   ""});
   }
   return row;
 }

@@ -1,6 +1,7 @@
 #include "show/eval/task_text.h"
 
 #include <cmath>
+#include <optional>
 
 #include "base/text.h"
 #include "json/json.h"
@@ -82,7 +83,8 @@ void add_difference(const TaskReport& report, const TaskCacheReport& cache,
   const TextDifference texts = difference_of(cache.answers, report.baseline.answers);
   row.push_back(cat(grouped(texts.identical), " of ", grouped(texts.compared)));
   row.push_back(texts.median_place ? cat("token ", grouped(*texts.median_place)) : "-");
-  row.push_back(cat(significant(texts.kld, 3), " ± ", significant(texts.kld_error, 2)));
+  row.push_back(cat(significant(texts.kld, 3),
+                    texts.kld_error ? " ± " + significant(*texts.kld_error, 2) : ""));
 }
 
 std::string task_table(const TaskReport& report) {
@@ -112,9 +114,9 @@ std::string task_table(const TaskReport& report) {
   return table.text();
 }
 
-void number_or_null(JsonWriter& json, const char* name, double value) {
+void number_or_null(JsonWriter& json, const char* name, std::optional<double> value) {
   json.key(name);
-  std::isfinite(value) ? json.value(value) : json.null();
+  value&& std::isfinite(*value) ? json.value(*value) : json.null();
 }
 
 void test_json(JsonWriter& json, const TaskReport& report, const TaskCacheReport& cache) {
@@ -135,7 +137,8 @@ void texts_json(JsonWriter& json, const TaskReport& report, const TaskCacheRepor
   json.key("texts").begin_object().member("compared", texts.compared);
   json.member("identical", texts.identical).key("median_place");
   texts.median_place ? json.value(*texts.median_place) : json.null();
-  json.member("kld", texts.kld).member("kld_error", texts.kld_error);
+  number_or_null(json, "kld", texts.kld);
+  number_or_null(json, "kld_error", texts.kld_error);
   json.end_object();
 }
 
@@ -174,7 +177,7 @@ void cache_json(JsonWriter& json, const TaskReport& report, const TaskCacheRepor
       json.member("tokens", uint64_t{each.generated->ids.size()});
       json.member("finish_reason", finish_reason_name(each.generated->finish));
       if (!is_baseline) {
-        json.member("kld", each.generated->divergence.kld);
+        number_or_null(json, "kld", each.generated->divergence.kld);
         json.member("kld_tokens", each.generated->divergence.tokens);
       }
     }
