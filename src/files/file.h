@@ -136,8 +136,12 @@ class StagedDirectory {
   // is exchanged for the new folder in one step, then removed. Throws for a target that this
   // program did not make, or if the file system cannot exchange folders.
   void publish();
+  // Like publish, with another name in the same folder: for names that depend on what was written.
+  // Refuses an existing `target`.
+  void publish_as(const std::filesystem::path& target);
 
  private:
+  void make_final();
   void replace_target();
 
   std::filesystem::path target_;

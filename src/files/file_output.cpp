@@ -276,17 +276,27 @@ const fs::path& StagedDirectory::path() const {
 }
 
 void StagedDirectory::publish() {
-  check_interrupt();
-  const fs::path& staging = path();
-  write_made_folder_record(staging);
-  sync_tree(staging);
+  make_final();
   if (overwrite_ && exists_at(target_)) {
     replace_target();
   } else {
-    rename_into_place(staging, target_, false);
+    rename_into_place(path(), target_, false);
     temporary_->keep();
   }
   sync_directory(parent_of(target_));
+}
+
+void StagedDirectory::publish_as(const fs::path& target) {
+  make_final();
+  rename_into_place(path(), target, false);
+  temporary_->keep();
+  sync_directory(parent_of(target));
+}
+
+void StagedDirectory::make_final() {
+  check_interrupt();
+  write_made_folder_record(path());
+  sync_tree(path());
 }
 
 void StagedDirectory::replace_target() {

@@ -281,6 +281,19 @@ TEST_CASE("file: a staged folder refuses what exists") {
   CHECK(names_in(temp.path()) == Names{"file", "out"});
 }
 
+TEST_CASE("file: a staged folder can get another name, but no taken one") {
+  const test::TempDir temp;
+  {
+    StagedDirectory staged(temp / "out", false);
+    write_new_file(staged.path() / "a", "1");
+    staged.publish_as(temp / "other");
+  }
+  StagedDirectory second(temp / "out", false);
+  CHECK(test::error_of([&] { second.publish_as(temp / "other"); }) ==
+        quote((temp / "other").string()) + ": already exists");
+  CHECK(names_in(temp / "other") == Names{"a", "fp8kv-files.txt"});
+}
+
 TEST_CASE("file: a target that appeared meanwhile is kept") {
   const test::TempDir temp;
   {
