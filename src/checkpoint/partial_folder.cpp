@@ -51,6 +51,12 @@ void PartialFile::add(uint64_t begin, uint64_t end) {
   present = std::move(merged);
 }
 
+uint64_t PartialRecord::bytes() const {
+  uint64_t sum = 0;
+  for (const auto& [name, file] : files) sum += file.bytes;
+  return sum;
+}
+
 std::optional<PartialRecord> read_partial_record(const std::filesystem::path& folder) {
   const auto json = find_object(folder / kPartialRecord, JsonNumbers::finite, kLargestRecord);
   if (!json) return std::nullopt;

@@ -29,6 +29,14 @@ struct PartialFile {
 struct PartialRecord {
   std::string address;  // "hf://org/name@commit"
   std::map<std::string, PartialFile> files;
+
+  uint64_t bytes() const;  // the sizes of all files together
+};
+
+// Bytes of one file in a folder.
+struct FilePart {
+  std::string file;
+  ByteRange range;
 };
 
 // Returns nullopt for a folder without a record, whose files are whole.

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
+#include <memory>
 #include <utility>
 
 #include "base/error.h"
+#include "checkpoint/checkpoint.h"
 #include "checkpoint/quant_config.h"
 #include "files/sparse_file.h"
 #include "formats/safetensors.h"
@@ -24,7 +26,7 @@ constexpr uint64_t kFirstRead = 100'000;
 // many bytes.
 constexpr uint64_t kNearBytes = uint64_t(64) << 10;
 constexpr uint64_t kLengthBytes = 8;
-
+constexpr const char* kConfigFile = "config.json";
 // Estimates the header size of each shard in an index: for each tensor its name and the fields
 // beside it ("dtype", "shape", "data_offsets").
 std::map<std::string, uint64_t> header_guesses(const Json& index) {
@@ -41,21 +43,16 @@ std::map<std::string, uint64_t> header_guesses(const Json& index) {
 class PartsReader {
  public:
   PartsReader(RemoteFiles& files, fs::path folder) : files_(files), folder_(std::move(folder)) {
-    record_.address = files_.address().text();
-    if (!files_.commit().empty()) {
-      record_.address = cat("hf://", files_.address().hub->repo, "@", files_.commit());
-    }
+    record_.address = recorded_address(files);
   }
 
-  uint64_t run(const std::string& config, const NeededTensors& needed) {
-    write_new_file(folder_ / "config.json", config);
+  PartialRecord run(const RemoteBytes& config, const NeededParts& needed) {
+    add_whole_file(folder_, kConfigFile, config, record_);
     read_headers(shards());
-    write_record();
-    read_tensors(needed(Checkpoint::open(folder_)));
-    write_record();
-    uint64_t bytes = 0;
-    for (const auto& [name, file] : record_.files) bytes += file.bytes;
-    return bytes;
+    write_partial_record(folder_, record_);
+    read_missing(needed(folder_));
+    write_partial_record(folder_, record_);
+    return std::move(record_);
   }
 
  private:
@@ -63,23 +60,23 @@ class PartsReader {
     return quote(cat(files_.address().text(), ": ", file));
   }
 
-  // The shards that Checkpoint::open will look for, with estimates of their header sizes.
+  // The shards that a reader of the folder will open, with estimates of their header sizes.
   std::map<std::string, uint64_t> shards() {
     const std::vector<RemoteRequest> requests = {
         {kIndexFile, std::nullopt, kLargestIndex, true},
         {kModelOptFile, std::nullopt, kLargestConfig, true},
         {kSingleFile, ByteRange{0, kFirstRead}, 0, true}};
     std::vector<RemoteBytes> found = files_.read(requests);
-    if (!found[1].absent) write_new_file(folder_ / kModelOptFile, found[1].bytes);
     const bool has_single = !found[2].absent;
-    if (has_single) heads_.emplace(kSingleFile, std::move(found[2]));
-    if (found[0].absent) {
-      if (has_single) return {{kSingleFile, kFirstRead}};
+    if (!has_single && found[0].absent) {
       throw Error(cat(quote(files_.address().text()), ": has neither ", kSingleFile, " nor ",
                       kIndexFile, ", so no weights in safetensors"),
                   "only models in safetensors can be read from there");
     }
-    write_new_file(folder_ / kIndexFile, found[0].bytes);
+    add_whole_file(folder_, kModelOptFile, found[1], record_);
+    if (has_single) heads_.emplace(kSingleFile, std::move(found[2]));
+    if (found[0].absent) return {{kSingleFile, kFirstRead}};
+    add_whole_file(folder_, kIndexFile, found[0], record_);
     const Json index = Json::parse(found[0].bytes, shown(kIndexFile));
     const std::vector<std::string> named = files_of_index(index);
     const bool index_counts =
@@ -136,14 +133,11 @@ class PartsReader {
     known.add(0, head.bytes.size());
   }
 
-  void read_tensors(const std::vector<std::string>& names) {
-    const Checkpoint checkpoint = Checkpoint::open(folder_);
+  void read_missing(const std::vector<FilePart>& parts) {
     std::map<std::string, PartialFile> missing;
-    for (const std::string& name : names) {
-      const TensorLocation& place = checkpoint.tensors().at(name);
-      const std::string& shard = checkpoint.shards()[place.shard].file;
-      if (record_.files.at(shard).has(place.entry.begin, place.entry.end)) continue;
-      missing[shard].add(place.entry.begin, place.entry.end);
+    for (const FilePart& part : parts) {
+      const auto& [begin, end] = part.range;
+      if (!record_.files.at(part.file).has(begin, end)) missing[part.file].add(begin, end);
     }
     std::vector<RemoteRequest> requests;
     for (const auto& [shard, file] : missing) {
@@ -158,18 +152,12 @@ class PartsReader {
       }
       requests.push_back({shard, last});
     }
-    const std::vector<RemoteBytes> parts = files_.read(requests);
+    const std::vector<RemoteBytes> answers = files_.read(requests);
     for (size_t i = 0; i < requests.size(); ++i) {
       const ByteRange& range = *requests[i].range;
-      sparse_.at(requests[i].file).write(range.begin, parts[i].bytes);
-      record_.files.at(requests[i].file).add(range.begin, range.begin + parts[i].bytes.size());
+      sparse_.at(requests[i].file).write(range.begin, answers[i].bytes);
+      record_.files.at(requests[i].file).add(range.begin, range.begin + answers[i].bytes.size());
     }
-  }
-
-  void write_record() {
-    std::error_code ignored;
-    fs::remove(folder_ / kPartialRecord, ignored);
-    write_new_file(folder_ / kPartialRecord, partial_record_text(record_));
   }
 
   RemoteFiles& files_;
@@ -181,16 +169,26 @@ class PartsReader {
 
 }  // namespace
 
-std::string read_remote_config(RemoteFiles& files) {
-  const std::vector<RemoteRequest> requests = {{"config.json", std::nullopt, kLargestConfig}};
-  std::string text = files.read(requests)[0].bytes;
-  Json::parse(text, quote(cat(files.address().text(), ": config.json")), JsonNumbers::python);
-  return text;
-}
-
-uint64_t read_parts(RemoteFiles& files, const std::string& config, const fs::path& folder,
-                    const NeededTensors& needed) {
-  return PartsReader(files, folder).run(config, needed);
+RemoteReader parts_reader(NeededParts needed) {
+  const auto config = std::make_shared<RemoteBytes>();
+  RemoteReader reader;
+  reader.begin = [config](RemoteFiles& files) {
+    const std::vector<RemoteRequest> requests = {{kConfigFile, std::nullopt, kLargestConfig}};
+    *config = std::move(files.read(requests)[0]);
+    const std::string shown = quote(cat(files.address().text(), ": ", kConfigFile));
+    Json::parse(config->bytes, shown, JsonNumbers::python);
+  };
+  reader.fill = [config, needed](RemoteFiles& files, const fs::path& folder) {
+    return PartsReader(files, folder).run(*config, needed);
+  };
+  reader.is_complete = [needed](const fs::path& folder, const PartialRecord& record) {
+    const std::vector<FilePart> parts = needed(folder);
+    return std::all_of(parts.begin(), parts.end(), [&](const FilePart& part) {
+      const auto file = record.files.find(part.file);
+      return file != record.files.end() && file->second.has(part.range.begin, part.range.end);
+    });
+  };
+  return reader;
 }
 
 }  // namespace fp8kv

@@ -1,26 +1,19 @@
-// Fills a folder with the needed parts of a remote model, in as few requests as possible.
+// Reads the parts of a remote model that scales need, in as few requests as possible.
 #pragma once
 
 #include <filesystem>
 #include <functional>
-#include <string>
 #include <vector>
 
-#include "checkpoint/checkpoint.h"
-#include "remote/remote_files.h"
+#include "remote/remote_reader.h"
 
 namespace fp8kv {
 
-// Names the tensors of a checkpoint whose bytes are needed.
-using NeededTensors = std::function<std::vector<std::string>(const Checkpoint&)>;
+// Names the parts of shards that are needed, from a folder with config.json, the index and the
+// headers of all shards.
+using NeededParts = std::function<std::vector<FilePart>(const std::filesystem::path& folder)>;
 
-// Reads config.json. For a model of the hub this also pins the commit that all later calls read.
-std::string read_remote_config(RemoteFiles& files);
-
-// Writes config.json with the text `config`, the index, the headers of all shards, the tensors
-// named by `needed`, and the record of these parts. Returns the total size of all shards in bytes.
-// REQUIRES an empty folder.
-uint64_t read_parts(RemoteFiles& files, const std::string& config,
-                    const std::filesystem::path& folder, const NeededTensors& needed);
+// Reads config.json, the index, the headers of all shards and the parts named by `needed`.
+RemoteReader parts_reader(NeededParts needed);
 
 }  // namespace fp8kv

@@ -35,25 +35,40 @@ fs::path remote_cache(const Variables& variable) {
 }
 
 CachedModel::CachedModel(const fs::path& cache, const RemoteAddress& address,
-                         const HubSettings& settings)
-    : revision_(address.hub->revision) {
+                         const HubSettings& settings, std::string suffix)
+    : suffix_(std::move(suffix)) {
+  const std::string& revision = address.hub->revision;
   std::string host = settings.endpoint.host;
   if (!settings.endpoint.port.empty()) host += ":" + settings.endpoint.port;
   entry_ = cache / as_one_name(host + settings.endpoint.path) / as_one_name(address.hub->repo);
-  reference_ = entry_ / ("ref-" + as_one_name(revision_));
+  reference_ = entry_ / ("ref-" + as_one_name(revision));
+  if (is_commit(revision)) commit_ = revision;
 }
 
-std::optional<std::string> CachedModel::find_commit() const {
-  if (is_commit(revision_)) return revision_;
+fs::path CachedModel::folder_of(const std::string& version) const {
+  return entry_ / (version + suffix_);
+}
+
+fs::path CachedModel::unnamed_folder() const {
+  std::error_code error;
+  fs::create_directories(entry_, error);
+  if (!error) return entry_ / ("new" + suffix_);
+  Error refused = system_error(entry_.string(), "create folder", error.value());
+  throw Error(refused.what(), "pass --no-cache, or set XDG_CACHE_HOME to a folder for the cache",
+              ErrorKind::resource);
+}
+
+std::optional<std::string> CachedModel::find_version() const {
+  if (commit_) return commit_;
   std::error_code ignored;
   if (!fs::is_regular_file(reference_, ignored)) return std::nullopt;
-  const std::string commit = read_regular_text(reference_, 64);
-  return is_commit(commit) ? std::optional(commit) : std::nullopt;
+  const std::string version = read_regular_text(reference_, 64);
+  return is_commit(version) ? std::optional(version) : std::nullopt;
 }
 
-void CachedModel::note_commit(const std::string& commit) const {
-  if (is_commit(revision_) || find_commit() == commit) return;
-  write_file_atomically(reference_, commit, true);
+void CachedModel::note_version(const std::string& version) const {
+  if (commit_ || find_version() == version) return;
+  write_file_atomically(reference_, version, true);
 }
 
 }  // namespace fp8kv

@@ -1,121 +1,135 @@
 #include "remote/remote_model.h"
 
+#include <optional>
 #include <system_error>
+#include <utility>
 
 #include "base/error.h"
-#include "remote/read_parts.h"
+#include "files/folder_lock.h"
 #include "remote/remote_cache.h"
 
 namespace fp8kv {
-namespace {
 
 namespace fs = std::filesystem;
 
-// The size of all shards in bytes, if the folder holds every needed tensor; else nullopt.
-std::optional<uint64_t> find_complete(const fs::path& folder, const NeededTensors& needed) {
+namespace {
+
+bool have_recorded_sizes(const fs::path& folder, const PartialRecord& record) {
+  for (const auto& [name, file] : record.files) {
+    if (regular_file_size(folder / name) != file.bytes) return false;
+  }
+  return true;
+}
+
+// Whether the folder is an entry of the cache with all that the reader reads.
+bool is_complete(const fs::path& folder, const RemoteReader& reader) {
   std::error_code ignored;
-  if (!fs::is_directory(folder, ignored)) return std::nullopt;
+  if (!fs::is_directory(folder, ignored)) return false;
   try {
     const auto record = read_partial_record(folder);
-    if (!record) return std::nullopt;
-    const Checkpoint checkpoint = Checkpoint::open(folder);
-    uint64_t bytes = 0;
-    for (const Shard& shard : checkpoint.shards()) bytes += shard.bytes;
-    for (const std::string& name : needed(checkpoint)) {
-      const TensorLocation& place = checkpoint.tensors().at(name);
-      const PartialFile& file = record->files.at(checkpoint.shards()[place.shard].file);
-      if (!file.has(place.entry.begin, place.entry.end)) return std::nullopt;
-    }
-    return bytes;
+    return record && have_recorded_sizes(folder, *record) && reader.is_complete(folder, *record);
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::interrupted) throw;
-    return std::nullopt;  // damaged, so it is read again
-  } catch (const std::out_of_range&) {
-    return std::nullopt;
+    return false;  // damaged, so it is read again
   }
 }
 
-fs::path with_parent(const fs::path& path) {
-  std::error_code error;
-  fs::create_directories(path.parent_path(), error);
-  if (error) fail_system(path.parent_path().string(), "create folder", error.value());
-  return path;
-}
-
-std::string how_much(const RemoteFiles& files) {
-  return cat(human_bytes(files.bytes()), " in ", count_of(files.requests(), "request"));
-}
-
-// Publishes the folder, unless another process has published a complete one first.
-void publish(std::unique_ptr<StagedDirectory> staged, const fs::path& target,
-             const NeededTensors& needed) {
-  try {
-    staged->publish();
-  } catch (const Error&) {
-    staged.reset();
-    if (!find_complete(target, needed)) throw;
-  }
-}
-
-[[noreturn]] void fail_offline(const RemoteAddress& address) {
-  throw Error(cat(quote(address.text()), ": HF_HUB_OFFLINE is set, and the cache does not have it"),
-              "unset HF_HUB_OFFLINE, or name a folder that is here", ErrorKind::usage);
+// Makes the folder an entry of the cache, unless another process has made this entry first.
+void publish(std::unique_ptr<StagedDirectory> staged, const fs::path& entry,
+             const RemoteReader& reader) {
+  const FolderLock lock(entry.parent_path());
+  if (is_complete(entry, reader)) return;
+  // An incomplete entry is damaged, or comes from a version that needed less.
+  std::error_code ignored;
+  fs::remove_all(entry, ignored);
+  staged->publish_as(entry);
 }
 
 }  // namespace
 
-RemoteModel RemoteModel::read(const RemoteAddress& address, bool use_cache,
-                              const NeededTensors& needed, Log& log) {
-  const HubSettings settings = hub_settings();
-  std::optional<CachedModel> cached;
-  if (const fs::path cache = remote_cache(); address.hub && use_cache && !cache.empty()) {
-    cached.emplace(cache, address, settings);
+// One call of RemoteModel::read.
+class RemoteReading {
+ public:
+  RemoteReading(const RemoteAddress& address, const RemoteReader& reader, bool use_cache, Log& log)
+      : address_(address), reader_(reader), log_(log), settings_(hub_settings()) {
+    const fs::path cache = remote_cache();
+    if (address.hub && use_cache && !cache.empty())
+      cached_.emplace(cache, address, settings_, reader.suffix);
   }
-  const auto take_cached = [&](const std::string& commit) -> std::optional<RemoteModel> {
-    if (!cached) return std::nullopt;
-    const auto bytes = find_complete(cached->folder_of(commit), needed);
-    if (!bytes) return std::nullopt;
-    RemoteModel model;
-    model.folder_ = cached->folder_of(commit);
-    return model;
-  };
-  if (settings.offline || (address.hub && is_commit(address.hub->revision))) {
-    const auto commit = cached ? cached->find_commit() : std::nullopt;
-    auto model = commit ? take_cached(*commit) : std::nullopt;
-    if (model) {
-      log.note(cat("read nothing of ", quote(address.text()), ": the cache has what is needed (",
-                   quote(model->folder().string()), ")"));
-      return std::move(*model);
+
+  RemoteModel run() {
+    const auto earlier = cached_ ? cached_->find_version() : std::nullopt;
+    if (settings_.offline || (address_.hub && is_commit(address_.hub->revision))) {
+      if (earlier && is_complete(cached_->folder_of(*earlier), reader_)) {
+        return from_cache("nothing", *earlier);
+      }
+      if (settings_.offline) fail_offline();
     }
-    if (settings.offline) fail_offline(address);
+    RemoteFiles files(address_, settings_, log_);
+    reader_.begin(files);
+    if (files.commit().empty()) cached_.reset();
+    if (cached_ && is_complete(cached_->folder_of(files.commit()), reader_)) {
+      return from_cache(how_much(files), files.commit());
+    }
+    return read(files);
   }
-  RemoteFiles files(address, settings, log);
-  const std::string config = read_remote_config(files);
-  if (files.commit().empty()) cached.reset();
-  if (auto model = take_cached(files.commit())) {
-    log.note(cat("read ", how_much(files), ": the cache has what is needed of ",
-                 quote(address.text()), " (", quote(model->folder().string()), ")"));
-    cached->note_commit(files.commit());
-    return std::move(*model);
+
+ private:
+  RemoteModel read(RemoteFiles& files) {
+    auto staged = std::make_unique<StagedDirectory>(
+        cached_ ? cached_->unnamed_folder() : fs::temp_directory_path() / "fp8kv-remote-model",
+        false);
+    const PartialRecord record = reader_.fill(files, staged->path());
+    if (!cached_) {
+      note_read(files, record);
+      RemoteModel model;
+      model.folder_ = staged->path();
+      model.staged_ = std::move(staged);
+      return model;
+    }
+    publish(std::move(staged), cached_->folder_of(files.commit()), reader_);
+    note_read(files, record);
+    return kept(files.commit());
   }
-  RemoteModel model;
-  model.folder_ = cached ? with_parent(cached->folder_of(files.commit()))
-                         : fs::temp_directory_path() / "fp8kv-remote-model";
-  // An incomplete entry is damaged, or comes from a version that needed less.
-  std::error_code ignored;
-  if (cached) fs::remove_all(model.folder_, ignored);
-  auto staged = std::make_unique<StagedDirectory>(model.folder_, false);
-  const uint64_t all = read_parts(files, config, staged->path(), needed);
-  log.note(cat("read ", human_bytes(files.bytes()), " of ", human_bytes(all), " in ",
-               count_of(files.requests(), "request")));
-  if (!cached) {
-    model.folder_ = staged->path();
-    model.staged_ = std::move(staged);
+
+  RemoteModel kept(const std::string& version) const {
+    cached_->note_version(version);
+    RemoteModel model;
+    model.folder_ = cached_->folder_of(version);
     return model;
   }
-  publish(std::move(staged), model.folder_, needed);
-  cached->note_commit(files.commit());
-  return model;
+
+  RemoteModel from_cache(const std::string& how_much, const std::string& version) const {
+    log_.note(cat("read ", how_much, ": the cache has what is needed of ", quote(address_.text()),
+                  " (", quote(cached_->folder_of(version).string()), ")"));
+    return kept(version);
+  }
+
+  static std::string how_much(const RemoteFiles& files) {
+    return cat(human_bytes(files.bytes()), " in ", count_of(files.requests(), "request"));
+  }
+
+  void note_read(const RemoteFiles& files, const PartialRecord& record) const {
+    log_.note(cat("read ", human_bytes(files.bytes()), " of ", human_bytes(record.bytes()), " in ",
+                  count_of(files.requests(), "request")));
+  }
+
+  [[noreturn]] void fail_offline() const {
+    throw Error(
+        cat(quote(address_.text()), ": HF_HUB_OFFLINE is set, and the cache does not have it"),
+        "unset HF_HUB_OFFLINE, or name a folder that is here", ErrorKind::usage);
+  }
+
+  const RemoteAddress& address_;
+  const RemoteReader& reader_;
+  Log& log_;
+  HubSettings settings_;
+  std::optional<CachedModel> cached_;
+};
+
+RemoteModel RemoteModel::read(const RemoteAddress& address, const RemoteReader& reader,
+                              bool use_cache, Log& log) {
+  return RemoteReading(address, reader, use_cache, log).run();
 }
 
 }  // namespace fp8kv

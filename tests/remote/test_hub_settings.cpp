@@ -66,9 +66,11 @@ TEST_CASE("remote cache: a folder of its own, in which no name leads out") {
   CHECK(remote_cache(variables({{"XDG_CACHE_HOME", "relative"}, {"HOME", "/h"}})) ==
         "/h/.cache/fp8kv");
   CHECK(remote_cache(variables({})).empty());
-  const CachedModel model("/x", parse_remote_address("hf://org/name@refs/pr/1"),
-                          hub_settings(variables({{"HF_ENDPOINT", "http://h:8/hf"}})));
-  CHECK(model.folder_of("c") == "/x/h~8~hf/org~name/c");
+  const auto folder = [](const char* address) {
+    const HubSettings settings = hub_settings(variables({{"HF_ENDPOINT", "http://h:8/hf"}}));
+    return CachedModel("/x", parse_remote_address(address), settings, "-y").folder_of("c").string();
+  };
+  CHECK(folder("hf://org/name@refs/pr/1") == "/x/h~8~hf/org~name/c-y");
 }
 
 }  // namespace fp8kv

@@ -12,9 +12,12 @@ CLI::App* add_tokenize(CLI::App& app, TokenizeOptions& options) {
   CLI::App* command = app.add_subcommand(
       "tokenize", "Show what a model sees of a text, of records or of conversations");
   set_examples(*command, {"fp8kv tokenize Llama-3.1-8B chats.jsonl",
-                          "echo 'Where is London?' | fp8kv tokenize Llama-3.1-8B --chat"});
+                          "echo 'Where is London?' | fp8kv tokenize Llama-3.1-8B --chat",
+                          "echo 'Where is London?' | fp8kv tokenize hf://org/Llama-3.1-8B"});
   command
-      ->add_option("model", options.model, "Model folder, of which the tokenizer's files will do")
+      ->add_option(
+          "model", options.model,
+          "Model folder or address (hf://org/name), of which the tokenizer's files will do")
       ->required()
       ->check(a_path())
       ->type_name("MODEL");
@@ -35,6 +38,7 @@ CLI::App* add_tokenize(CLI::App& app, TokenizeOptions& options) {
       ->transform(whole_number(0))
       ->capture_default_str()
       ->type_name("N");
+  add_no_cache(*command, options.no_cache);
   add_common(*command, options);
   return command;
 }

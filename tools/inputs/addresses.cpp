@@ -2,6 +2,8 @@
 
 #include "base/error.h"
 #include "base/shell.h"
+#include "remote/read_parts.h"
+#include "remote/read_tokenizer.h"
 #include "remote/remote_address.h"
 #include "scales/read/find_scales.h"
 
@@ -9,7 +11,9 @@ namespace fp8kv {
 namespace {
 
 constexpr const char* kAnother =
-    "extract, inspect, verify, plan and diff read models at addresses, since they need no weights";
+    "extract, inspect, verify, plan, diff and tokenize read models at addresses, since they need "
+    "no "
+    "weights";
 
 // The advice: the command line that fetches the whole model, if there is one.
 std::string fetch_line(const RemoteAddress& address) {
@@ -32,12 +36,13 @@ class AddressReader {
   AddressReader(ReadModels& models, Verbosity verbosity, bool use_cache)
       : models_(models), log_(verbosity), use_cache_(use_cache) {}
 
-  void read(std::filesystem::path& path) {
+  void read(std::filesystem::path& path) { read(path, parts_reader(scale_parts)); }
+
+  void read(std::filesystem::path& path, const RemoteReader& reader) {
     if (!is_remote(path)) return;
     auto found = models_.find(path);
     if (found == models_.end()) {
-      RemoteModel model =
-          RemoteModel::read(parse_remote_address(path), use_cache_, scale_tensor_names, log_);
+      RemoteModel model = RemoteModel::read(parse_remote_address(path), reader, use_cache_, log_);
       found = models_.emplace(path, std::move(model)).first;
     }
     path = found->second.folder();
@@ -55,6 +60,9 @@ template <typename T>
 void read_in(T& options, ReadModels& models) {
   if constexpr (requires { options.no_cache; }) {
     AddressReader reader(models, options.verbosity, !options.no_cache);
+    if constexpr (std::is_same_v<T, TokenizeOptions>) {
+      return reader.read(options.model, tokenizer_reader());
+    }
     if constexpr (requires { options.with; }) {
       if (!options.with.empty()) refuse(options.path, "--with runs the weights");
     }
@@ -70,8 +78,6 @@ void read_in(T& options, ReadModels& models) {
   if constexpr (std::is_same_v<T, InjectCommandOptions>) {
     refuse(options.model, "inject copies the weights",
            "or write the scales alone, which need none: fp8kv extract");
-  } else if constexpr (std::is_same_v<T, TokenizeOptions>) {
-    refuse(options.model, "tokenize needs a tokenizer's files");
   } else if constexpr (requires { options.model; }) {
     refuse(options.model, "this command computes with the weights");
   }

@@ -330,6 +330,7 @@ struct TokenizeOptions : CommonOptions {
   bool as_chat = false;    // texts are users' messages, and conversations await an answer
   int64_t seq_len = 2048;  // tokens in a window at most
   uint64_t records = 0;    // 0: every record
+  bool no_cache = false;
 };
 
 struct DoctorOptions : CommonOptions {};

@@ -37,7 +37,9 @@ FoundScales survey_scales(const std::filesystem::path& path) {
   return is_folder ? survey(*open_store(path)) : survey_scale_file(path);
 }
 
-std::vector<std::string> scale_tensor_names(const Checkpoint& checkpoint) {
+namespace {
+
+std::vector<FilePart> scale_parts_of(const Checkpoint& checkpoint) {
   std::set<std::string> names;
   for (const auto& [name, location] : checkpoint.tensors()) {
     const TensorEntry& entry = location.entry;
@@ -52,7 +54,18 @@ std::vector<std::string> scale_tensor_names(const Checkpoint& checkpoint) {
     // The scales cannot be used. The survey reports that without reading values.
     if (error.kind() != ErrorKind::input) throw;
   }
-  return {names.begin(), names.end()};
+  std::vector<FilePart> parts;
+  for (const std::string& name : names) {
+    const TensorLocation& place = checkpoint.tensors().at(name);
+    parts.push_back({checkpoint.shards()[place.shard].file, {place.entry.begin, place.entry.end}});
+  }
+  return parts;
+}
+
+}  // namespace
+
+std::vector<FilePart> scale_parts(const std::filesystem::path& folder) {
+  return scale_parts_of(Checkpoint::open(folder));
 }
 
 std::optional<FoundScales> find_scales(const Checkpoint& checkpoint) {

@@ -26,9 +26,10 @@ FoundScales survey_scales(const Checkpoint& checkpoint);
 // unreadable.
 FoundScales survey_scales(const std::filesystem::path& path);
 
-// The scales of K, V, Q and inputs whose values are read by a survey of this checkpoint, or by
-// `verify`. For a remote model, these are all that must be fetched.
-std::vector<std::string> scale_tensor_names(const Checkpoint& checkpoint);
+// The parts of shards that hold the scales of K, V, Q and inputs whose values are read by a survey
+// of this folder, or by `verify`. For a remote model, these are all that must be fetched. Reads
+// only configs and headers.
+std::vector<FilePart> scale_parts(const std::filesystem::path& folder);
 
 // The scales alone; throws the refusal. find_scales returns nullopt if there are none at all.
 std::optional<FoundScales> find_scales(const Checkpoint& checkpoint);

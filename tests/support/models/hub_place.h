@@ -88,6 +88,8 @@ class HubPlace {
                 const std::vector<std::string>& more = {}) const {
     return run_cli(arguments, setup(more));
   }
+  // The address of a folder of the server, outside of a hub.
+  std::string folder(const std::string& name) const { return cat(server.endpoint(), "/", name); }
   // The result of a local extract of the hub's folder.
   std::string local() const { return run({"extract", "hub/org/big"}).out; }
 
