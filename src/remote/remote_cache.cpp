@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <system_error>
 
+#include "base/digest.h"
 #include "base/error.h"
 #include "files/file.h"
+#include "remote/earlier_files.h"
 
 namespace fp8kv {
 namespace {
@@ -16,6 +18,22 @@ std::string as_one_name(std::string text) {
   std::replace(text.begin(), text.end(), '/', '~');
   std::replace(text.begin(), text.end(), ':', '~');
   return text;
+}
+
+std::string digest_of(const std::string& text, size_t digits) {
+  Sha256 digest;
+  digest.add(text);
+  return digest.hex().substr(0, digits);
+}
+
+// A name for a folder's URL that people recognise, and that no other URL has.
+std::string folder_name(const Url& folder) {
+  constexpr size_t kMostShown = 64;
+  std::string path = folder.path;
+  while (path.ends_with('/')) path.pop_back();
+  std::string last = path.substr(path.rfind('/') + 1);
+  if (last.size() > kMostShown) last.resize(kMostShown);
+  return cat(as_one_name(last), "-", digest_of(folder.text(), 16));
 }
 
 }  // namespace
@@ -34,9 +52,23 @@ fs::path remote_cache(const Variables& variable) {
   return home.empty() ? fs::path() : fs::path(home) / ".cache" / "fp8kv";
 }
 
+std::optional<std::string> folder_version(const PartialRecord& record) {
+  std::string text;
+  for (const auto& [name, file] : record.files) {
+    if (!is_strong_etag(file.etag)) return std::nullopt;
+    text += cat(name, "\n", file.etag, "\n");
+  }
+  return digest_of(text, 40);
+}
+
 CachedModel::CachedModel(const fs::path& cache, const RemoteAddress& address,
                          const HubSettings& settings, std::string suffix)
     : suffix_(std::move(suffix)) {
+  if (!address.hub) {
+    entry_ = cache / as_one_name(address.folder.origin()) / folder_name(address.folder);
+    reference_ = entry_ / ("ref" + suffix_);
+    return;
+  }
   const std::string& revision = address.hub->revision;
   std::string host = settings.endpoint.host;
   if (!settings.endpoint.port.empty()) host += ":" + settings.endpoint.port;

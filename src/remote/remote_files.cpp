@@ -21,6 +21,9 @@ struct RemoteFiles::Pending {
   Url url;
   bool redirected = false;
   bool from_memory = false;  // `url` is the end of an earlier redirect
+  bool if_changed = false;   // asks for the bytes only if they changed since earlier
+  bool if_same = false;      // asks for the part only if the file is still of the known version
+  bool no_if_same = false;   // the server does not understand `if_same`
   int hops = 0;
   int tries = 1;
   Clock::time_point not_before = {};
@@ -105,7 +108,38 @@ bool RemoteFiles::sends_token(const Url& url) const {
   return address_.hub && !settings_.token.empty() && url.origin() == settings_.endpoint.origin();
 }
 
-HttpRequest RemoteFiles::http_request(const Pending& pending) const {
+RemoteFiles::Pending RemoteFiles::first_request(const RemoteRequest& request, size_t index) const {
+  const auto known = known_.find(request.file);
+  const bool moved = known != known_.end() && known->second.location;
+  Pending pending{&request, index, moved ? *known->second.location : url_of(request.file)};
+  pending.from_memory = moved;
+  return pending;
+}
+
+// Takes a part from the earlier files if this run has already seen that the file is unchanged.
+bool RemoteFiles::find_verified(const RemoteRequest& request, RemoteBytes& out) const {
+  const std::string etag = earlier_.etag_of(request.file, request.range);
+  const auto known = known_.find(request.file);
+  if (etag.empty() || known == known_.end() || known->second.version() != etag) return false;
+  out = {false, earlier_.read(request.file, request.range), earlier_.file_bytes(request.file),
+         etag};
+  return true;
+}
+
+// Files of a hub's commit never change. In a folder they do, so the server is asked to compare.
+void RemoteFiles::add_conditions(Pending& pending, HttpRequest& out) const {
+  if (address_.hub) return;
+  const RemoteRequest& request = *pending.request;
+  const auto known = known_.find(request.file);
+  const std::string version = known == known_.end() ? "" : known->second.etag;
+  const std::string earlier = earlier_.etag_of(request.file, request.range);
+  pending.if_changed = version.empty() && !earlier.empty();
+  pending.if_same = request.range && is_strong_etag(version) && !pending.no_if_same;
+  if (pending.if_changed) out.headers.push_back("If-None-Match: " + earlier);
+  if (pending.if_same) out.headers.push_back("If-Range: " + version);
+}
+
+HttpRequest RemoteFiles::http_request(Pending& pending) const {
   HttpRequest out;
   out.url = pending.url.text();
   out.max_bytes = pending.request->max_bytes;
@@ -114,6 +148,7 @@ HttpRequest RemoteFiles::http_request(const Pending& pending) const {
     out.headers.push_back(cat("Range: bytes=", range->begin, "-", range->end - 1));
     out.max_bytes = range->end - range->begin;
   }
+  add_conditions(pending, out);
   if (sends_token(pending.url)) out.headers.push_back("Authorization: Bearer " + settings_.token);
   out.public_only = (pending.redirected || pending.from_memory) && !is_private_;
   out.use_netrc = !address_.hub;
@@ -124,12 +159,9 @@ std::vector<RemoteBytes> RemoteFiles::read(std::span<const RemoteRequest> reques
   std::vector<RemoteBytes> results(requests.size());
   std::vector<Pending> pending;
   for (size_t i = 0; i < requests.size(); ++i) {
-    const auto& location = known_[requests[i].file].location;
-    Pending each{&requests[i], i, location ? *location : url_of(requests[i].file)};
-    each.from_memory = location.has_value();
-    pending.push_back(std::move(each));
+    if (!find_verified(requests[i], results[i])) pending.push_back(first_request(requests[i], i));
   }
-  Progress progress(log_, "reading " + address_.text(), requests.size());
+  Progress progress(log_, "reading " + address_.text(), pending.size());
   while (!pending.empty()) {
     std::vector<Pending> due, later;
     const auto now = Clock::now();
@@ -137,7 +169,7 @@ std::vector<RemoteBytes> RemoteFiles::read(std::span<const RemoteRequest> reques
       (each.not_before <= now ? due : later).push_back(std::move(each));
     }
     std::vector<HttpRequest> asked;
-    for (const Pending& each : due) asked.push_back(http_request(each));
+    for (Pending& each : due) asked.push_back(http_request(each));
     std::vector<HttpReply> replies = client_.run(asked, [&] { progress.advance(0); });
     for (size_t i = 0; i < due.size(); ++i) {
       if (take(due[i], replies[i], results[due[i].index])) {
@@ -177,6 +209,17 @@ bool RemoteFiles::take(Pending& pending, HttpReply& reply, RemoteBytes& out) {
   if (reply.status == 404 && pending.request->may_be_absent && !told_hub) {
     out.absent = true;
     return true;
+  }
+  if (reply.status == 304 && pending.if_changed) {
+    take_unchanged(pending, out);
+    if (pending.redirected) known_[pending.request->file].location = pending.url;
+    return true;
+  }
+  if (reply.status == 200 && pending.if_same &&
+      reply.header("etag") == known_[pending.request->file].etag) {
+    // Some servers answer If-Range with the whole file even if it is unchanged.
+    pending.no_if_same = true;
+    return false;
   }
   const bool empty = reply.status == 416 && pending.request->range->begin == 0;
   if (reply.status != 200 && reply.status != 206 && !empty) throw status_error(asked, reply);
@@ -246,6 +289,21 @@ void RemoteFiles::check_version(const Pending& pending, const HttpReply& reply,
   known.bytes = file_bytes;
 }
 
+void RemoteFiles::take_unchanged(const Pending& pending, RemoteBytes& out) {
+  const RemoteRequest& request = *pending.request;
+  const Asked asked{address_, request.file, pending.url};
+  const std::string etag = earlier_.etag_of(request.file, request.range);
+  Known& known = known_[request.file];
+  // Another answer may have come for the same file meanwhile.
+  if (!known.version().empty() && known.version() != etag) {
+    throw changed_error(asked, "its ETag is another one");
+  }
+  out = {false, earlier_.read(request.file, request.range), earlier_.file_bytes(request.file),
+         etag};
+  if (known.linked_etag.empty()) known.etag = etag;
+  known.bytes = out.file_bytes;
+}
+
 void RemoteFiles::take_content(const Pending& pending, HttpReply& reply, RemoteBytes& out) {
   const RemoteRequest& request = *pending.request;
   const Asked asked{address_, request.file, pending.url};
@@ -275,8 +333,8 @@ void RemoteFiles::take_content(const Pending& pending, HttpReply& reply, RemoteB
     out.file_bytes = range->total;
   }
   check_version(pending, reply, out.file_bytes);
-  const Known& known = known_[request.file];
-  out.etag = known.linked_etag.empty() ? known.etag : known.linked_etag;
+  out.etag = known_[request.file].version();
+  has_versions_ = has_versions_ && is_strong_etag(out.etag);
   out.bytes = std::move(reply.body);
 }
 

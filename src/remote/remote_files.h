@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "files/file.h"
 #include "http/http_client.h"
+#include "remote/earlier_files.h"
 #include "remote/hub_settings.h"
 #include "remote/remote_address.h"
 
@@ -38,6 +39,10 @@ class RemoteFiles {
   // Opens no connection yet. Throws if the HTTP module is not installed.
   RemoteFiles(RemoteAddress address, HubSettings settings, Log& log);
 
+  // Files that were read before from the folder at this address. Their bytes are taken where the
+  // server says that the file is unchanged, by its strong ETag. REQUIRES a folder's address.
+  void take_unchanged_from(EarlierFiles earlier) { earlier_ = std::move(earlier); }
+
   // Returns a result for each request, in the same order. For a model of the hub, the first call
   // pins the commit that all later calls read. Throws, naming address and file, if a file cannot be
   // read.
@@ -46,6 +51,8 @@ class RemoteFiles {
   const RemoteAddress& address() const { return address_; }
   // The commit of a hub model; "" unless the server named one.
   const std::string& commit() const { return commit_; }
+  // Whether every file that was read had a strong ETag.
+  bool has_versions() const { return has_versions_; }
   uint64_t requests() const { return client_.requests(); }
   uint64_t bytes() const { return client_.bytes(); }
 
@@ -56,13 +63,20 @@ class RemoteFiles {
     std::string linked_etag, etag;
     std::optional<uint64_t> bytes;
     std::optional<Url> location;
+
+    // The ETag that the address reports, or else the server that sent the bytes.
+    const std::string& version() const { return linked_etag.empty() ? etag : linked_etag; }
   };
 
   Url url_of(const std::string& file) const;
-  HttpRequest http_request(const Pending& pending) const;
+  Pending first_request(const RemoteRequest& request, size_t index) const;
+  bool find_verified(const RemoteRequest& request, RemoteBytes& out) const;
+  void add_conditions(Pending& pending, HttpRequest& out) const;
+  HttpRequest http_request(Pending& pending) const;
   bool take(Pending& pending, HttpReply& reply, RemoteBytes& out);
   void follow(Pending& pending, const HttpReply& reply);
   void try_again(Pending& pending, const HttpReply& reply);
+  void take_unchanged(const Pending& pending, RemoteBytes& out);
   void take_content(const Pending& pending, HttpReply& reply, RemoteBytes& out);
   void note_version(const Pending& pending, const HttpReply& reply);
   void check_version(const Pending& pending, const HttpReply& reply, uint64_t file_bytes);
@@ -74,6 +88,8 @@ class RemoteFiles {
   HttpClient client_;
   std::string commit_;
   std::map<std::string, Known> known_;
+  EarlierFiles earlier_;
+  bool has_versions_ = true;
   bool is_private_ = false;  // the address itself is in a private network
 };
 

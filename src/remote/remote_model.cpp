@@ -53,8 +53,7 @@ class RemoteReading {
   RemoteReading(const RemoteAddress& address, const RemoteReader& reader, bool use_cache, Log& log)
       : address_(address), reader_(reader), log_(log), settings_(hub_settings()) {
     const fs::path cache = remote_cache();
-    if (address.hub && use_cache && !cache.empty())
-      cached_.emplace(cache, address, settings_, reader.suffix);
+    if (use_cache && !cache.empty()) cached_.emplace(cache, address, settings_, reader.suffix);
   }
 
   RemoteModel run() {
@@ -66,30 +65,36 @@ class RemoteReading {
       if (settings_.offline) fail_offline();
     }
     RemoteFiles files(address_, settings_, log_);
+    if (earlier && !address_.hub) {
+      files.take_unchanged_from(EarlierFiles(cached_->folder_of(*earlier)));
+    }
     reader_.begin(files);
-    if (files.commit().empty()) cached_.reset();
-    if (cached_ && is_complete(cached_->folder_of(files.commit()), reader_)) {
+    const bool has_version = address_.hub ? !files.commit().empty() : files.has_versions();
+    if (!has_version) cached_.reset();
+    if (cached_ && address_.hub && is_complete(cached_->folder_of(files.commit()), reader_)) {
       return from_cache(how_much(files), files.commit());
     }
-    return read(files);
+    return read(files, earlier);
   }
 
  private:
-  RemoteModel read(RemoteFiles& files) {
+  RemoteModel read(RemoteFiles& files, const std::optional<std::string>& earlier) {
     auto staged = std::make_unique<StagedDirectory>(
         cached_ ? cached_->unnamed_folder() : fs::temp_directory_path() / "fp8kv-remote-model",
         false);
     const PartialRecord record = reader_.fill(files, staged->path());
-    if (!cached_) {
+    const auto version = address_.hub ? files.commit() : folder_version(record);
+    if (!cached_ || !version) {
       note_read(files, record);
       RemoteModel model;
       model.folder_ = staged->path();
       model.staged_ = std::move(staged);
       return model;
     }
-    publish(std::move(staged), cached_->folder_of(files.commit()), reader_);
+    publish(std::move(staged), cached_->folder_of(*version), reader_);
+    if (version == earlier && !address_.hub) return from_cache(how_much(files), *version);
     note_read(files, record);
-    return kept(files.commit());
+    return kept(*version);
   }
 
   RemoteModel kept(const std::string& version) const {

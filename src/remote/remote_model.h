@@ -15,8 +15,8 @@ namespace fp8kv {
 class RemoteModel {
  public:
   // Reads what `reader` reads, except what the cache holds, and logs how much that was. The result
-  // is temporary, and gone with the RemoteModel, without `use_cache` and for folders outside of a
-  // hub, whose files can change. Throws like RemoteFiles, and for faults in the model's files.
+  // is temporary, and gone with the RemoteModel, without `use_cache` and for a server that does not
+  // tell versions. Throws like RemoteFiles, and for faults in the model's files.
   static RemoteModel read(const RemoteAddress& address, const RemoteReader& reader, bool use_cache,
                           Log& log);
 

@@ -80,6 +80,18 @@ TEST_CASE(
   CHECK(place.server.asked().size() == 13);
 }
 
+TEST_CASE("cli address tokenizers: a folder that is not on a hub") {
+  if (!test::reads_addresses()) return;
+  const Place place;
+  const test::CliResult first = place.tokenize(place.folder("org/big"));
+  CHECK_MESSAGE(first.out == place.tokenize("hub/org/big").out, first.err);
+  const uint64_t bytes = place.server.body_bytes();
+  const test::CliResult second = place.tokenize(place.folder("org/big"));
+  CHECK(second.out == first.out);
+  CHECK(place.server.body_bytes() == bytes);
+  CHECK_MESSAGE(has(second.err, "in 6 requests: the cache has what is needed"), second.err);
+}
+
 TEST_CASE("cli address tokenizers: chats are rendered with the model's own template") {
   if (!test::reads_addresses()) return;
   const Place place;

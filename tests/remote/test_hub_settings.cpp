@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include "remote/earlier_files.h"
 #include "remote/hub_settings.h"
 #include "remote/remote_address.h"
 #include "remote/remote_cache.h"
@@ -71,6 +72,31 @@ TEST_CASE("remote cache: a folder of its own, in which no name leads out") {
     return CachedModel("/x", parse_remote_address(address), settings, "-y").folder_of("c").string();
   };
   CHECK(folder("hf://org/name@refs/pr/1") == "/x/h~8~hf/org~name/c-y");
+  for (const char* address : {"https://h:8/a/b", "https://h:8/a~/b", "https://h:8/.."}) {
+    CAPTURE(std::string(address));
+    CHECK(folder(address).starts_with("/x/https~~~h~8/"));
+    CHECK(folder(address).ends_with("/c-y"));
+    CHECK(folder(address).find("/../") == std::string::npos);
+  }
+  CHECK(folder("https://h:8/a/b") != folder("https://h:8/a~/b"));
+  CHECK(folder("https://h:8/a/b") == folder("https://h:8/a/b/"));
+}
+
+TEST_CASE("remote cache: a folder has a version if each of its files has a strong ETag") {
+  for (const char* etag : {"\"\"", "\"a-1\""}) CHECK(is_strong_etag(etag));
+  for (const char* etag : {"", "\"", "a", "W/\"a\"", "\"a\"b\"", "\"a b\"", "\"a\nb\""}) {
+    CAPTURE(std::string(etag));
+    CHECK_FALSE(is_strong_etag(etag));
+  }
+  PartialRecord record;
+  record.files["a"].etag = "\"1\"";
+  const auto version = folder_version(record);
+  REQUIRE(version);
+  CHECK(is_commit(*version));
+  record.files["b"].etag = "\"2\"";
+  CHECK(folder_version(record) != version);
+  record.files["b"].etag = "W/\"2\"";
+  CHECK_FALSE(folder_version(record));
 }
 
 }  // namespace fp8kv

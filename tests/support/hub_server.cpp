@@ -26,6 +26,11 @@ std::string etag_of(const std::string& name) {
   return cat("\"", digest.hex(), "\"");
 }
 
+// Tells versions of a file apart by its size.
+std::string etag_of_file(const fs::path& path) {
+  return etag_of(cat(path.string(), " ", fs::file_size(path)));
+}
+
 // The head of the next request, or "" if the client has finished.
 std::string read_head(int connection, std::string& buffer) {
   char block[4096];
@@ -139,6 +144,8 @@ void HubServer::serve(int connection) {
     const size_t target = line.find(' ') + 1;
     HubAsk ask{line.substr(target, line.rfind(' ') - target), header_of(head, "Host"),
                header_of(head, "Range"), header_of(head, "Authorization"), ""};
+    ask.if_none_match = header_of(head, "If-None-Match");
+    ask.if_range = header_of(head, "If-Range");
     const std::string length = header_of(head, "Content-Length");
     if (!length.empty()) ask.body = read_body(connection, buffer, std::stoul(length));
     {
@@ -182,8 +189,10 @@ HubAnswer HubServer::answer(const HubAsk& ask) const {
 HubAnswer HubServer::file_answer(const fs::path& path, const HubAsk& ask) const {
   if (!fs::is_regular_file(path)) return {404, {{"X-Error-Code", "EntryNotFound"}}};
   const InputFile file(path);
-  HubAnswer answer{200, {{"ETag", etag_of(path.string())}}};
-  if (ask.range.empty()) {
+  const std::string etag = etag_of_file(path);
+  HubAnswer answer{200, {{"ETag", etag}}};
+  if (ask.if_none_match == etag) return {304, answer.headers};
+  if (ask.range.empty() || (!ask.if_range.empty() && ask.if_range != etag)) {
     answer.body = file.read(0, file.size());
     return answer;
   }

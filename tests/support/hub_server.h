@@ -17,12 +17,14 @@
 namespace fp8kv::test {
 
 struct HubAsk {
-  std::string target;         // the target in the request line, GET or POST
-  std::string host;           // host and port
-  std::string range;          // "bytes=0-99"; "": the whole file
-  std::string authorization;  // "": no such header
-  std::string body;           // the body of a POST
-  size_t nth = 0;             // number of earlier requests
+  std::string target;              // the target in the request line, GET or POST
+  std::string host;                // host and port
+  std::string range;               // "bytes=0-99"; "": the whole file
+  std::string authorization;       // "": no such header
+  std::string body;                // the body of a POST
+  size_t nth = 0;                  // number of earlier requests
+  std::string if_none_match = {};  // ETags; "": no such header
+  std::string if_range = {};
 };
 
 struct HubAnswer {
