@@ -90,6 +90,12 @@ void check_folder(const fs::path& folder) {
   }
   const auto others = entries(
       folder, [](const std::string& name) { return fs::path(name).extension() == ".safetensors"; });
+  if (std::find(others.begin(), others.end(), "rank0.safetensors") != others.end()) {
+    const auto partial = read_partial_record(folder);
+    throw Error(cat(partial ? quote(partial->address) : shown,
+                    ": is a TensorRT-LLM folder, expected a Hugging Face model folder"),
+                "'fp8kv extract', 'inspect' and 'diff' read its scales");
+  }
   if (!others.empty()) {
     throw Error(cat(shown, ": has neither ", kSingleFile, " nor ", kIndexFile,
                     " to say which of its .safetensors files are the model (the first is ",

@@ -27,6 +27,14 @@ constexpr uint64_t kFirstRead = 100'000;
 constexpr uint64_t kNearBytes = uint64_t(64) << 10;
 constexpr uint64_t kLengthBytes = 8;
 constexpr const char* kConfigFile = "config.json";
+// Ranks differ in the digits of their offsets.
+constexpr uint64_t kRankMargin = 2048;
+constexpr int64_t kMostRanks = 4096;
+
+std::string rank_file(int64_t rank) {
+  return cat("rank", rank, ".safetensors");
+}
+
 // Estimates the header size of each shard in an index: for each tensor its name and the fields
 // beside it ("dtype", "shape", "data_offsets").
 std::map<std::string, uint64_t> header_guesses(const Json& index) {
@@ -48,7 +56,7 @@ class PartsReader {
 
   PartialRecord run(const RemoteBytes& config, const NeededParts& needed) {
     add_whole_file(folder_, kConfigFile, config, record_);
-    read_headers(shards());
+    read_headers(shards(config.bytes));
     write_partial_record(folder_, record_);
     read_missing(needed(folder_));
     write_partial_record(folder_, record_);
@@ -61,18 +69,14 @@ class PartsReader {
   }
 
   // The shards that a reader of the folder will open, with estimates of their header sizes.
-  std::map<std::string, uint64_t> shards() {
+  std::map<std::string, uint64_t> shards(const std::string& config) {
     const std::vector<RemoteRequest> requests = {
         {kIndexFile, std::nullopt, kLargestIndex, true},
         {kModelOptFile, std::nullopt, kLargestConfig, true},
         {kSingleFile, ByteRange{0, kFirstRead}, 0, true}};
     std::vector<RemoteBytes> found = files_.read(requests);
     const bool has_single = !found[2].absent;
-    if (!has_single && found[0].absent) {
-      throw Error(cat(quote(files_.address().text()), ": has neither ", kSingleFile, " nor ",
-                      kIndexFile, ", so no weights in safetensors"),
-                  "only models in safetensors can be read from there");
-    }
+    if (!has_single && found[0].absent) return ranks(config);
     add_whole_file(folder_, kModelOptFile, found[1], record_);
     if (has_single) heads_.emplace(kSingleFile, std::move(found[2]));
     if (found[0].absent) return {{kSingleFile, kFirstRead}};
@@ -83,6 +87,29 @@ class PartsReader {
         !has_single || std::count(named.begin(), named.end(), kSingleFile) > 0;
     if (!index_counts) return {{kSingleFile, kFirstRead}};
     return header_guesses(index);
+  }
+
+  // The files of a TensorRT-LLM folder. All ranks have the same tensors, so their headers are about
+  // as long as that of the first.
+  std::map<std::string, uint64_t> ranks(const std::string& config) {
+    const std::vector<RemoteRequest> requests = {{rank_file(0), ByteRange{0, kFirstRead}, 0, true}};
+    std::vector<RemoteBytes> found = files_.read(requests);
+    if (found[0].absent) {
+      throw Error(cat(quote(files_.address().text()), ": has no ", kSingleFile, ", no ", kIndexFile,
+                      " and no ", rank_file(0), ", so no weights in safetensors"),
+                  "only models in safetensors can be read from there; fetch the folder, and name "
+                  "it here");
+    }
+    const uint64_t guess = header_end(rank_file(0), found[0]) + kRankMargin;
+    heads_.emplace(rank_file(0), std::move(found[0]));
+    std::map<std::string, uint64_t> guesses;
+    const auto mapping =
+        Json::parse(config, shown(kConfigFile), JsonNumbers::python).find("mapping");
+    const int64_t n_ranks = mapping ? mapping->get_int("tp_size", 1) : 1;
+    // The reader of the folder refuses other numbers.
+    if (n_ranks < 1 || n_ranks > kMostRanks) return {{rank_file(0), guess}};
+    for (int64_t rank = 0; rank < n_ranks; ++rank) guesses[rank_file(rank)] = guess;
+    return guesses;
   }
 
   void read_headers(const std::map<std::string, uint64_t>& guesses) {

@@ -13,7 +13,8 @@ namespace fp8kv {
 // headers of all shards.
 using NeededParts = std::function<std::vector<FilePart>(const std::filesystem::path& folder)>;
 
-// Reads config.json, the index, the headers of all shards and the parts named by `needed`.
+// Reads config.json, the index, the headers of all shards and the parts named by `needed`. The
+// shards are model.safetensors, the files of the index, or rank0.safetensors, ... of TensorRT-LLM.
 RemoteReader parts_reader(NeededParts needed);
 
 }  // namespace fp8kv

@@ -223,6 +223,10 @@ TEST_CASE("checkpoint: a folder without usable weights says what it has") {
         cat(model.name,
             ": has neither model.safetensors nor model.safetensors.index.json to say which of its "
             ".safetensors files are the model (the first is 'model-00001-of-00002.safetensors')"));
+  model.write("rank0.safetensors", "");
+  CHECK(model.error() == cat(model.name,
+                             ": is a TensorRT-LLM folder, expected a Hugging Face "
+                             "model folder"));
   model.write("pytorch_model.bin", "");
   CHECK(model.error() == cat(model.name,
                              ": has its weights as pickles only ('pytorch_model.bin'), which can "

@@ -7,6 +7,8 @@
 
 #include <doctest/doctest.h>
 
+#include "checkpoint/partial_folder.h"
+#include "files/file.h"
 #include "formats/safetensors.h"
 #include "json/json.h"
 #include "scales/read/find_scales.h"
@@ -56,6 +58,18 @@ TEST_CASE("ranks: a scale that one rank lacks is refused") {
   CHECK(folder.error() ==
         "M: 'transformer.layers.0.attention.k_cache_scaling_factor': is missing from "
         "rank0.safetensors, but another rank has it | copy the whole folder");
+}
+
+TEST_CASE("ranks: a scale that was not fetched is an error, never zeros") {
+  const Folder folder("f8-tp1");
+  const uint64_t bytes = fs::file_size(folder.path() / "rank0.safetensors");
+  PartialRecord record{"hf://org/m@c", {}};
+  record.files["rank0.safetensors"] = {bytes, "", {{0, 8}}};
+  write_new_file(folder.path() / kPartialRecord, partial_record_text(record));
+  CHECK(folder.error() ==
+        "M: 'hf://org/m@c': the tensor 'transformer.layers.0.attention.kv_cache_scaling_factor' of "
+        "'rank0.safetensors' was not read from there: only headers and KV scales were | "
+        "fetch the folder, and name it here");
 }
 
 TEST_CASE("ranks: the same bytes in another shape or type are not the same") {

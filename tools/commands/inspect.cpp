@@ -2,6 +2,7 @@
 #include "checkpoint/describe_checkpoint.h"
 #include "checkpoint/fingerprint.h"
 #include "checkpoint/model_identity.h"
+#include "checkpoint/partial_folder.h"
 #include "checkpoint/read_model_config.h"
 #include "commands/commands.h"
 #include "formats/safetensors.h"
@@ -59,8 +60,10 @@ void throw_refusal(const InspectOptions& options, const FoundScales& found) {
 void inspect_scale_folder(const InspectOptions& options) {
   const FoundScales found = survey_scales(options.path);
   throw_refusal(options, found);
-  options.json ? print(scale_folder_json(options.path, found))
-               : show(scale_folder_description(options.path, found));
+  const auto partial = read_partial_record(options.path);
+  const std::string address = partial ? partial->address : "";
+  options.json ? print(scale_folder_json(options.path, address, found))
+               : show(scale_folder_description(options.path, address, found));
 }
 
 void inspect_checkpoint(const InspectOptions& options) {

@@ -186,14 +186,19 @@ std::string scale_file_json(const std::filesystem::path& path, const FoundScales
   return json.end_object().text();
 }
 
-std::string scale_folder_description(const std::filesystem::path& path, const FoundScales& found) {
-  return described("folder", plain(path.string())) + found_scales_text(found);
+std::string scale_folder_description(const std::filesystem::path& path, const std::string& address,
+                                     const FoundScales& found) {
+  const std::string place = address.empty() ? described("folder", plain(path.string()))
+                                            : described("address", plain(address));
+  return place + found_scales_text(found);
 }
 
-std::string scale_folder_json(const std::filesystem::path& path, const FoundScales& found) {
+std::string scale_folder_json(const std::filesystem::path& path, const std::string& address,
+                              const FoundScales& found) {
   JsonWriter json;
   json.begin_object().member("schema", "fp8kv.inspect/1").member("kind", "scales");
   json.member("folder", utf8_name(path.string()));
+  if (!address.empty()) json.member("address", address);
   found_scales_json(json, found, found.dialect);
   return json.end_object().text();
 }

@@ -40,9 +40,12 @@ void found_scales_json(JsonWriter& json, const FoundScales& found, const std::st
 std::string scale_file_description(const std::filesystem::path& path, const FoundScales& found);
 std::string scale_file_json(const std::filesystem::path& path, const FoundScales& found);
 
-// Everything about a folder that has scales but no model that can run.
-std::string scale_folder_description(const std::filesystem::path& path, const FoundScales& found);
-std::string scale_folder_json(const std::filesystem::path& path, const FoundScales& found);
+// Everything about a folder that has scales but no model that can run. `address`: where its parts
+// were read from; "" for a whole folder.
+std::string scale_folder_description(const std::filesystem::path& path, const std::string& address,
+                                     const FoundScales& found);
+std::string scale_folder_json(const std::filesystem::path& path, const std::string& address,
+                              const FoundScales& found);
 
 // The member "diagnoses": an array of {id, sentence, remedy, harmless}.
 void diagnoses_json(JsonWriter& json, std::span<const Diagnosis> diagnoses);

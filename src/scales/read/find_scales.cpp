@@ -6,6 +6,7 @@
 #include "checkpoint/quantised_tensors.h"
 #include "scales/read/checkpoint_store.h"
 #include "scales/read/open_store.h"
+#include "scales/read/rank_store.h"
 #include "scales/read/scale_file_survey.h"
 #include "scales/read/survey.h"
 #include "scales/scale_names.h"
@@ -65,6 +66,8 @@ std::vector<FilePart> scale_parts_of(const Checkpoint& checkpoint) {
 }  // namespace
 
 std::vector<FilePart> scale_parts(const std::filesystem::path& folder) {
+  if (is_rank_folder(folder))
+    return rank_parts(folder, surveyed_tensors(*open_rank_folder(folder)));
   return scale_parts_of(Checkpoint::open(folder));
 }
 

@@ -18,6 +18,10 @@ std::string rank_file(int64_t rank) {
   return cat("rank", rank, ".safetensors");
 }
 
+uint64_t bytes_of(const StoredTensor& tensor) {
+  return tensor.shape.elements() * dtype_bytes(tensor.dtype);
+}
+
 bool is_there(const fs::path& path) {
   std::error_code ignored;
   return fs::exists(path, ignored);
@@ -39,21 +43,34 @@ int64_t count_ranks(const Json& config) {
   return n_ranks;
 }
 
-RankFile open_rank(const fs::path& path) {
+// Throws for a tensor that was not fetched with the rest of a remote folder.
+void check_present(const PartialRecord& record, const std::string& file,
+                   const StoredTensor& tensor) {
+  const auto known = record.files.find(file);
+  const uint64_t end = tensor.place + bytes_of(tensor);
+  if (known == record.files.end() || known->second.has(tensor.place, end)) return;
+  throw Error(cat(quote(record.address), ": the tensor ", quote(tensor.name), " of ", quote(file),
+                  " was not read from there: only headers and KV scales were"),
+              "fetch the folder, and name it here");
+}
+
+RankFile open_rank(const fs::path& path, const std::optional<PartialRecord>& partial) {
   const InputFile file(path);
   RankFile rank;
   rank.name = path.filename().string();
   for (const TensorEntry& entry : read_safetensors_header(file, path).tensors) {
     rank.tensors[entry.name] = {entry.name, entry.dtype, entry.shape, entry.begin};
   }
-  rank.read = [file, tensors = rank.tensors](const std::string& name) {
-    const StoredTensor& tensor = tensors.at(name);
-    return file.read(tensor.place, tensor.shape.elements() * dtype_bytes(tensor.dtype));
+  rank.read = [file, partial, name = rank.name, tensors = rank.tensors](const std::string& wanted) {
+    const StoredTensor& tensor = tensors.at(wanted);
+    if (partial) check_present(*partial, name, tensor);
+    return file.read(tensor.place, bytes_of(tensor));
   };
   return rank;
 }
 
 std::vector<RankFile> open_rank_files(const fs::path& folder, int64_t n_ranks) {
+  const std::optional<PartialRecord> partial = read_partial_record(folder);
   std::vector<RankFile> ranks;
   for (int64_t rank = 0; rank < n_ranks; ++rank) {
     const fs::path path = folder / rank_file(rank);
@@ -62,7 +79,7 @@ std::vector<RankFile> open_rank_files(const fs::path& folder, int64_t n_ranks) {
                       ", though mapping.tp_size in config.json is ", n_ranks),
                   "copy the whole folder");
     }
-    ranks.push_back(open_rank(path));
+    ranks.push_back(open_rank(path, partial));
   }
   return ranks;
 }
@@ -100,6 +117,10 @@ class RankStore : public ScaleStore {
   std::vector<StoredTensor> tensors_;
 };
 
+Json rank_config(const fs::path& folder) {
+  return Json::read(folder / "config.json", JsonNumbers::python);
+}
+
 }  // namespace
 
 bool is_rank_folder(const fs::path& folder) {
@@ -108,8 +129,20 @@ bool is_rank_folder(const fs::path& folder) {
 }
 
 std::unique_ptr<ScaleStore> open_rank_folder(const fs::path& folder) {
-  return std::make_unique<RankStore>(folder,
-                                     Json::read(folder / "config.json", JsonNumbers::python));
+  return std::make_unique<RankStore>(folder, rank_config(folder));
+}
+
+std::vector<FilePart> rank_parts(const fs::path& folder, const std::vector<std::string>& tensors) {
+  std::vector<FilePart> parts;
+  for (const RankFile& rank : open_rank_files(folder, count_ranks(rank_config(folder)))) {
+    for (const std::string& name : tensors) {
+      const auto found = rank.tensors.find(name);
+      if (found == rank.tensors.end()) continue;
+      const uint64_t begin = found->second.place;
+      parts.push_back({rank.name, {begin, begin + bytes_of(found->second)}});
+    }
+  }
+  return parts;
 }
 
 }  // namespace fp8kv
