@@ -221,7 +221,8 @@ bool RemoteFiles::take(Pending& pending, HttpReply& reply, RemoteBytes& out) {
     pending.no_if_same = true;
     return false;
   }
-  const bool empty = reply.status == 416 && pending.request->range->begin == 0;
+  const auto& range = pending.request->range;
+  const bool empty = reply.status == 416 && range && range->begin == 0;
   if (reply.status != 200 && reply.status != 206 && !empty) throw status_error(asked, reply);
   if (!empty) take_content(pending, reply, out);
   if (pending.redirected) known_[pending.request->file].location = pending.url;

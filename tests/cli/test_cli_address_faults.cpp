@@ -49,6 +49,7 @@ TEST_CASE("cli address faults: refusals of the hub are told apart") {
       {403, {}, 3, "may not be read by the account of this token"},
       {404, {{"X-Error-Code", "RevisionNotFound"}}, 3, "has no revision 'main'"},
       {404, {{"X-Error-Code", "EntryNotFound"}}, 3, "config.json: the hub has no such file"},
+      {416, {}, 5, "HTTP 416 from 127.0.0.1"},
       {418, {}, 5, "HTTP 418 from 127.0.0.1"},
       {429, {{"Retry-After", "3600"}}, 5, "Retry-After: 3600"},
       {302, {{"Location", "/again"}}, 3, "redirects in a circle"},
