@@ -77,6 +77,27 @@ TEST_CASE("cli eval texts: generate grades the text of every cache, and compares
         "   3 of 3           -            0 ± 0\n");
 }
 
+TEST_CASE("cli eval texts: --summary writes the same verdict and figures as Markdown") {
+  const test::TempDir folder;
+  write_prompts(folder, 3);
+  const test::CliResult result =
+      ask_texts(folder, alike({"--task", "generate=prompts.jsonl", "--summary", "summary.md"}));
+  CHECK(result.err == "");
+  const std::string model = (test::source_dir() / "datasets/demo").string();
+  CHECK(test::read_file(folder / "summary.md") == "### fp8kv eval " + model + R"(
+
+#### generate prompts.jsonl (prompt), 0-shot, 3 of 3 items; compared by match
+
+**float32 keeps 100.0% of the match of float32 (95% interval 55.5% to 180.0%)**
+
+| cache | items | match | wins | losses | ties | p | recovery | same text | differs at | KLD until there |
+|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|
+| float32 (baseline) | 3 | 1.0000 ± 0.0000 | - | - | - | - | - | - | - | - |
+| float32 | 3 | 1.0000 ± 0.0000 | 0 | 0 | 3 | 1 | 55.5% to 180.0% | 3 of 3 | - | 0 ± 0 |
+
+)");
+}
+
 TEST_CASE("cli eval texts: gsm8k has both scores, and cannot compare caches without a right one") {
   const test::TempDir folder;
   write_problems(folder, 3);

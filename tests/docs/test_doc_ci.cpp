@@ -58,8 +58,8 @@ TEST_CASE("docs: the commands of the jobs of ci work, and leave what the jobs ke
                        "CALIBRATE_ON=text.txt", "EVALUATE_ON=text.txt", "OUT=model-kv"}});
   CAPTURE(result.err);
   CHECK(result.exit_code == 0);
-  for (const char* file :
-       {"kv_cache_scales.json", "eval.xml", "eval.html", "verify.xml", "model-kv/config.json"}) {
+  for (const char* file : {"kv_cache_scales.json", "eval.xml", "eval.md", "eval.html", "verify.xml",
+                           "verify.md", "model-kv/config.json"}) {
     CAPTURE(file);
     CHECK(std::filesystem::exists(temp / file));
   }

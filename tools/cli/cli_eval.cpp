@@ -52,6 +52,7 @@ void add_eval_gates(CLI::App& command, EvalCommandOptions& options) {
   command.add_option("--junit", options.junit, "Also write the outcome of every --fail-if (XML)")
       ->check(a_path())
       ->type_name("FILE");
+  add_summary(command, options.summary);
 }
 
 void add_eval_outputs(CLI::App& command, EvalCommandOptions& options) {

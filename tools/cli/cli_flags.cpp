@@ -180,6 +180,14 @@ void add_report(CLI::App& command, std::filesystem::path& report, const char* wh
       ->type_name("FILE");
 }
 
+CLI::Option* add_summary(CLI::App& command, std::filesystem::path& summary) {
+  return command
+      .add_option("--summary", summary,
+                  "Also write the outcome for the page of a CI job (Markdown)")
+      ->check(a_path())
+      ->type_name("FILE");
+}
+
 CLI::Option* add_layer_table(CLI::App& command, bool& table) {
   return command.add_flag("--table", table, "Print the figures of every layer, not the summary");
 }

@@ -69,6 +69,9 @@ void add_chat(CLI::App& command, ChatRequest& request);
 // --report. `what` describes the page.
 void add_report(CLI::App& command, std::filesystem::path& report, const char* what);
 
+// --summary.
+CLI::Option* add_summary(CLI::App& command, std::filesystem::path& summary);
+
 // --table, for commands that make scales.
 CLI::Option* add_layer_table(CLI::App& command, bool& table);
 

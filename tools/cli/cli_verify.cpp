@@ -44,6 +44,7 @@ CLI::App* add_verify(CLI::App& app, VerifyOptions& options) {
       command->add_option("--junit", options.junit, "Also write the outcome of every runtime (XML)")
           ->check(a_path())
           ->type_name("FILE");
+  auto* summary = add_summary(*command, options.summary);
   command->add_flag("-f,--force", options.force, "Replace an existing output file");
   command
       ->add_option("--with", options.with,
@@ -51,6 +52,7 @@ CLI::App* add_verify(CLI::App& app, VerifyOptions& options) {
                    "its memory with those of the files")
       ->excludes(gpu)
       ->excludes(junit)
+      ->excludes(summary)
       ->excludes(all)
       ->excludes(evidence)
       ->type_name("PYTHON");

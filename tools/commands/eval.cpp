@@ -24,6 +24,7 @@
 #include "show/certificate_text.h"
 #include "show/colour.h"
 #include "show/eval/eval_json.h"
+#include "show/eval/eval_markdown.h"
 #include "show/eval/eval_summary.h"
 #include "show/eval/eval_tables.h"
 #include "show/junit.h"
@@ -113,6 +114,7 @@ void check_outputs(const EvalCommandOptions& options, Log& log) {
   add_inputs(inputs, "--data", options.data);
   add_inputs(inputs, "--calibrate-on", options.calibrate_on);
   const std::vector<OutputFile> outputs = {{"--junit", options.junit},
+                                           {"--summary", options.summary},
                                            {"--report", options.report},
                                            {"--write-scales", options.write_scales}};
   check_inputs_kept(inputs, outputs);
@@ -255,6 +257,9 @@ void run_command(const EvalCommandOptions& given) {
   if (options.table) show(eval_tables(report));
   if (options.plot) show("\n" + text_plot(report, kPlotColumns));
   write_junit(options, report, results);
+  if (!options.summary.empty()) {
+    write_output_file(options.summary, eval_markdown(report, results), options.force);
+  }
   if (!options.report.empty()) {
     write_output_file(options.report, html_report(report), options.force);
   }

@@ -21,6 +21,7 @@
 #include "options/output_files.h"
 #include "options/run_date.h"
 #include "report/tasks/tasks_html.h"
+#include "show/eval/eval_markdown.h"
 #include "show/eval/task_text.h"
 #include "show/junit.h"
 #include "show/output.h"
@@ -37,8 +38,8 @@ void check_task_outputs(const EvalCommandOptions& options, Log& log) {
   for (const TaskArgument& each : options.task.tasks) inputs.push_back({"--task", each.file});
   add_inputs(inputs, "--data", options.data);
   add_inputs(inputs, "--calibrate-on", options.calibrate_on);
-  const std::vector<OutputFile> outputs = {{"--junit", options.junit},
-                                           {"--report", options.report}};
+  const std::vector<OutputFile> outputs = {
+      {"--junit", options.junit}, {"--summary", options.summary}, {"--report", options.report}};
   check_inputs_kept(inputs, outputs);
   check_output_files(outputs, options.force);
   report_leftovers(outputs, log);
@@ -209,6 +210,9 @@ void run_eval_tasks(const EvalCommandOptions& options) {
                               backend->describe()};
   options.json ? print(tasks_json(facts, reports)) : print_text(task_summary(reports));
   write_task_junit(options, reports);
+  if (!options.summary.empty()) {
+    write_output_file(options.summary, tasks_markdown(facts.model, reports), options.force);
+  }
   write_tasks_page(options, reports, facts, std::move(page));
   throw_refusals(reports);
 }

@@ -59,7 +59,8 @@ void run_command(const VerifyOptions& options) {
   Log log(options.verbosity);
   const VerifyRequest request{asked_runtimes(options), options.runtimes.empty(),
                               serving_case(options)};
-  const std::vector<OutputFile> outputs = {{"--junit", options.junit}};
+  const std::vector<OutputFile> outputs = {{"--junit", options.junit},
+                                           {"--summary", options.summary}};
   check_inputs_kept({{"PATH", options.path}}, outputs);
   check_output_files(outputs, options.force);
   report_leftovers(outputs, log);
@@ -77,6 +78,11 @@ void run_command(const VerifyOptions& options) {
   options.json ? print(verify_json(options, report)) : print_text(verify_text(report, detail));
   if (!options.junit.empty()) {
     write_output_file(options.junit, verify_junit(utf8_name(options.path.string()), report),
+                      options.force);
+  }
+  if (!options.summary.empty()) {
+    write_output_file(options.summary,
+                      verify_markdown(utf8_name(options.path.string()), report, detail),
                       options.force);
   }
   throw_losses(options, report);

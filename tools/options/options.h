@@ -173,6 +173,7 @@ struct EvalCommandOptions : CommonOptions {
   std::vector<Policy> policies;  // empty: the checkpoint's scales, or else amax
   std::vector<std::string> fail_if;
   std::filesystem::path junit;         // "": none
+  std::filesystem::path summary;       // "": none
   std::filesystem::path report;        // "": none
   std::filesystem::path write_scales;  // "": none
   bool table = false;
@@ -243,6 +244,7 @@ struct VerifyOptions : CommonOptions {
   std::string kv_cache_dtype;         // "": the value that turns an FP8 cache on
   std::string gpu;                    // "": any GPU
   std::filesystem::path junit;        // "": none
+  std::filesystem::path summary;      // "": none
   bool all = false;
   bool require_evidence = false;
   bool force = false;

@@ -9,6 +9,7 @@
 #include "base/terminal_text.h"
 #include "base/text.h"
 #include "files/file.h"
+#include "show/markdown.h"
 
 namespace fp8kv {
 
@@ -48,6 +49,10 @@ void Table::add(std::vector<std::string> row) {
 
 std::string Table::text() const {
   return table_text(cells_, terminal_width(STDOUT_FILENO));
+}
+
+std::string Table::markdown() const {
+  return markdown_table(cells_.rows, cells_.left);
 }
 
 std::string significant(double value, int digits) {

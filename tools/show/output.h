@@ -37,6 +37,8 @@ class Table {
   void add(std::vector<std::string> row);
   // The table for standard output. In a terminal it fits the terminal's width.
   std::string text() const;
+  // See markdown_table().
+  std::string markdown() const;
 
  private:
   TableCells cells_;

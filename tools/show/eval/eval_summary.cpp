@@ -19,24 +19,6 @@
 namespace fp8kv {
 namespace {
 
-std::string summary_table(const EvalReport& report) {
-  Table table(
-      {"cache", "perplexity", "delta", "KLD", "KLD 99.9%", "top-1", "greedy text", "B/token"});
-  const auto add = [&](const std::string& name, const CandidateReport& of, bool baseline) {
-    const TokenFigures& total = of.total;
-    const std::string greedy = greedy_words(of.greedy);
-    table.add({name,
-               cat(significant(total.perplexity, 6), " ± ", significant(total.perplexity_error, 2)),
-               baseline ? "-" : delta_text(total), baseline ? "-" : kld_text(total),
-               baseline ? "-" : significant(total.kld_p999, 3),
-               baseline ? "-" : fixed(total.top1 * 100, 2) + "%",
-               baseline || greedy.empty() ? "-" : greedy, grouped(of.bytes_per_token)});
-  };
-  add(report.baseline.name + " (baseline)", report.baseline, true);
-  for (const CandidateReport& each : report.candidates) add(each.name, each, false);
-  return table.text();
-}
-
 // A bar for each layer, and the three layers that lose most.
 std::string layer_lines(const CandidateReport& of) {
   std::vector<size_t> layers;
@@ -61,8 +43,26 @@ std::string layer_lines(const CandidateReport& of) {
 
 }  // namespace
 
+Table eval_table(const EvalReport& report) {
+  Table table(
+      {"cache", "perplexity", "delta", "KLD", "KLD 99.9%", "top-1", "greedy text", "B/token"});
+  const auto add = [&](const std::string& name, const CandidateReport& of, bool baseline) {
+    const TokenFigures& total = of.total;
+    const std::string greedy = greedy_words(of.greedy);
+    table.add({name,
+               cat(significant(total.perplexity, 6), " ± ", significant(total.perplexity_error, 2)),
+               baseline ? "-" : delta_text(total), baseline ? "-" : kld_text(total),
+               baseline ? "-" : significant(total.kld_p999, 3),
+               baseline ? "-" : fixed(total.top1 * 100, 2) + "%",
+               baseline || greedy.empty() ? "-" : greedy, grouped(of.bytes_per_token)});
+  };
+  add(report.baseline.name + " (baseline)", report.baseline, true);
+  for (const CandidateReport& each : report.candidates) add(each.name, each, false);
+  return table;
+}
+
 std::string eval_summary(const EvalReport& report) {
-  std::string text = summary_table(report) + "\n";
+  std::string text = eval_table(report).text() + "\n";
   if (const CandidateReport* chosen = advise(report).cache) text += layer_lines(*chosen);
   const std::vector<std::string> lines = verdict_text(report).lines;
   for (size_t i = 0; i < lines.size(); ++i) text += noted(i == 0 ? "verdict" : "", lines[i]);

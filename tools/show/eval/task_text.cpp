@@ -7,7 +7,6 @@
 #include "json/json.h"
 #include "show/eval/figure_text.h"
 #include "show/eval/needle_text.h"
-#include "show/output.h"
 #include "tasks/text_difference.h"
 
 namespace fp8kv {
@@ -58,20 +57,6 @@ std::string decision_words(const TaskReport& report, const TaskCacheReport& cach
                                      : "a few more may decide it");
 }
 
-std::string verdict_line(const TaskReport& report, const TaskCacheReport& cache) {
-  const PairedCounts& counts = main_counts(report, cache);
-  std::string text = cat(cache.name, " ");
-  if (counts.baseline_right() == 0) {
-    text += cat("cannot be compared: ", report.baseline.name, " has no item right");
-  } else {
-    const Recovery recovery = recovery_of(counts);
-    text += cat("keeps ", percent(recovery.value), " of the ", report.scores[report.main_score],
-                " of ", report.baseline.name, " (95% interval ", interval(recovery), ")");
-  }
-  if (cache.test) text += "; " + decision_words(report, cache);
-  return text;
-}
-
 // Adds three cells: identical texts, like "17 of 20", the median place where the others differ,
 // like "token 45", and the divergence a token up to these places.
 void add_difference(const TaskReport& report, const TaskCacheReport& cache,
@@ -85,33 +70,6 @@ void add_difference(const TaskReport& report, const TaskCacheReport& cache,
   row.push_back(texts.median_place ? cat("token ", grouped(*texts.median_place)) : "-");
   row.push_back(cat(significant(texts.kld, 3),
                     texts.kld_error ? " ± " + significant(*texts.kld_error, 2) : ""));
-}
-
-std::string task_table(const TaskReport& report) {
-  std::vector<std::string> header = {"cache", "items"};
-  for (const std::string& score : report.scores) header.push_back(score);
-  for (const char* name : {"wins", "losses", "ties", "p", "recovery"}) header.emplace_back(name);
-  if (report.generates) header.insert(header.end(), {"same text", "differs at", "KLD until there"});
-  Table table(header);
-  const auto add = [&](const TaskCacheReport& cache) {
-    const bool is_baseline = &cache == &report.baseline;
-    std::vector<std::string> row = {cat(cache.name, is_baseline ? " (baseline)" : ""),
-                                    grouped(cache.answers.size())};
-    for (const PairedCounts& counts : cache.counts) row.push_back(accuracy(counts));
-    const PairedCounts& counts = main_counts(report, cache);
-    if (is_baseline) {
-      row.insert(row.end(), {"-", "-", "-", "-", "-"});
-    } else {
-      row.insert(row.end(), {grouped(counts.wins), grouped(counts.losses), grouped(counts.ties()),
-                             significant(mcnemar_p(counts.wins, counts.losses), 2),
-                             counts.baseline_right() == 0 ? "-" : interval(recovery_of(counts))});
-    }
-    if (report.generates) add_difference(report, cache, row);
-    table.add(std::move(row));
-  };
-  add(report.baseline);
-  for (const TaskCacheReport& cache : report.caches) add(cache);
-  return table.text();
 }
 
 void number_or_null(JsonWriter& json, const char* name, std::optional<double> value) {
@@ -209,18 +167,62 @@ void task_json(JsonWriter& json, const TaskReport& report) {
 
 }  // namespace
 
+Table task_table(const TaskReport& report) {
+  std::vector<std::string> header = {"cache", "items"};
+  for (const std::string& score : report.scores) header.push_back(score);
+  for (const char* name : {"wins", "losses", "ties", "p", "recovery"}) header.emplace_back(name);
+  if (report.generates) header.insert(header.end(), {"same text", "differs at", "KLD until there"});
+  Table table(header);
+  const auto add = [&](const TaskCacheReport& cache) {
+    const bool is_baseline = &cache == &report.baseline;
+    std::vector<std::string> row = {cat(cache.name, is_baseline ? " (baseline)" : ""),
+                                    grouped(cache.answers.size())};
+    for (const PairedCounts& counts : cache.counts) row.push_back(accuracy(counts));
+    const PairedCounts& counts = main_counts(report, cache);
+    if (is_baseline) {
+      row.insert(row.end(), {"-", "-", "-", "-", "-"});
+    } else {
+      row.insert(row.end(), {grouped(counts.wins), grouped(counts.losses), grouped(counts.ties()),
+                             significant(mcnemar_p(counts.wins, counts.losses), 2),
+                             counts.baseline_right() == 0 ? "-" : interval(recovery_of(counts))});
+    }
+    if (report.generates) add_difference(report, cache, row);
+    table.add(std::move(row));
+  };
+  add(report.baseline);
+  for (const TaskCacheReport& cache : report.caches) add(cache);
+  return table;
+}
+
+std::string task_verdict(const TaskReport& report, const TaskCacheReport& cache) {
+  const PairedCounts& counts = main_counts(report, cache);
+  std::string text = cat(cache.name, " ");
+  if (counts.baseline_right() == 0) {
+    text += cat("cannot be compared: ", report.baseline.name, " has no item right");
+  } else {
+    const Recovery recovery = recovery_of(counts);
+    text += cat("keeps ", percent(recovery.value), " of the ", report.scores[report.main_score],
+                " of ", report.baseline.name, " (95% interval ", interval(recovery), ")");
+  }
+  if (cache.test) text += "; " + decision_words(report, cache);
+  return text;
+}
+
+std::string task_words(const TaskReport& report) {
+  return cat(report.task, " ", report.file, " (", report.form, "), ", report.few_shot, "-shot, ",
+             grouped(report.items.size()), " of ", count_of(report.there, "item"), "; compared by ",
+             report.scores[report.main_score]);
+}
+
 std::string task_summary(std::span<const TaskReport> reports) {
   std::string text;
   for (const TaskReport& report : reports) {
     if (!text.empty()) text += "\n";
-    text += noted(
-        "task", cat(report.task, " ", report.file, " (", report.form, "), ", report.few_shot,
-                    "-shot, ", grouped(report.items.size()), " of ", count_of(report.there, "item"),
-                    "; compared by ", report.scores[report.main_score]));
+    text += noted("task", task_words(report));
     for (size_t i = 0; i < report.caches.size(); ++i) {
-      text += noted(i == 0 ? "verdict" : "", verdict_line(report, report.caches[i]));
+      text += noted(i == 0 ? "verdict" : "", task_verdict(report, report.caches[i]));
     }
-    text += task_table(report) + needle_grids(report);
+    text += task_table(report).text() + needle_grids(report);
   }
   return text;
 }

@@ -4,6 +4,7 @@
 #include <span>
 #include <string>
 
+#include "show/output.h"
 #include "tasks/task_report.h"
 
 namespace fp8kv {
@@ -14,6 +15,13 @@ struct TaskRunFacts {
   std::string fingerprint;
   std::string device;
 };
+
+// The figures of every cache in one task.
+Table task_table(const TaskReport& report);
+// The recovery of one cache, and the decision of its test if it has one.
+std::string task_verdict(const TaskReport& report, const TaskCacheReport& cache);
+// "choices hellaswag.jsonl (hellaswag), 0-shot, 200 of 1,000 items; compared by acc".
+std::string task_words(const TaskReport& report);
 
 // The verdict on each cache, one line each, and the table of each task.
 std::string task_summary(std::span<const TaskReport> reports);

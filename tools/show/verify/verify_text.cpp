@@ -6,6 +6,7 @@
 #include "base/terminal_text.h"
 #include "base/text.h"
 #include "show/junit.h"
+#include "show/markdown.h"
 #include "show/output.h"
 #include "show/scales_text.h"
 #include "show/verify/runtime_report.h"
@@ -78,7 +79,7 @@ std::string result_of(const RuntimeFate& fate) {
   return cat(result, !fate.turns_on ? "" : nvfp4 ? ", NVFP4 on" : ", FP8 on");
 }
 
-std::string table_of(const std::vector<Row>& rows) {
+Table table_of(const std::vector<Row>& rows) {
   Table table({"runtime", "version", "scales", "how"}, {true, true, true, true}, 2);
   for (const Row& row : rows) {
     const RuntimeFate& fate = row.first->fate;
@@ -90,7 +91,7 @@ std::string table_of(const std::vector<Row>& rows) {
       table.add({"", "", runtime_outcome_name(note->outcome), note->sentence});
     }
   }
-  return table.text();
+  return table;
 }
 
 // The rows for the newest versions of each runtime.
@@ -172,12 +173,18 @@ std::string losses_of(const RuntimeFate& fate, const ScalesOnDisk& scales) {
   return fate.layers.empty() ? "  there are no scales\n" : text;
 }
 
-std::string serving_of(const VerifyReport& report) {
+// The commands that serve the folder in the requested runtimes.
+std::vector<std::string> commands_of(const VerifyReport& report) {
   std::vector<std::string> commands;
   for (const VerifiedRuntime& each : report.runtimes) {
     const bool known = std::find(commands.begin(), commands.end(), each.serve) != commands.end();
     if (each.asked && !each.serve.empty() && !known) commands.push_back(each.serve);
   }
+  return commands;
+}
+
+std::string serving_lines(const VerifyReport& report) {
+  const std::vector<std::string> commands = commands_of(report);
   std::string text = commands.empty() ? "" : "\nServe it with\n";
   for (const std::string& command : commands) text += cat("  ", terminal_line(command), "\n");
   return text;
@@ -196,14 +203,14 @@ std::string producer_line(const VerifyReport& report) {
 std::string verify_text(const VerifyReport& report, VerifyDetail detail) {
   const std::vector<Row> rows = all_rows(report);
   std::string text =
-      detail == VerifyDetail::all ? table_of(rows) + runtime_sources() : newest_of(rows);
+      detail == VerifyDetail::all ? table_of(rows).text() + runtime_sources() : newest_of(rows);
   text += producer_line(report) + drafts_of(report, detail);
   for (const Row& row : lost_rows(report)) {
     text += cat("\n", row.name(), ":\n", losses_of(row.first->fate, report.scales));
     for (const std::string& fix : row.first->fixes)
       text += cat("  fix: ", terminal_line(fix), "\n");
   }
-  return report.refusal ? text : text + serving_of(report);
+  return report.refusal ? text : text + serving_lines(report);
 }
 
 std::vector<std::string> verify_failures(const VerifyReport& report) {
@@ -212,6 +219,27 @@ std::vector<std::string> verify_failures(const VerifyReport& report) {
     failures.push_back(cat(row.name(), ": ", fate_text(row.first->fate)));
   }
   return failures;
+}
+
+std::string verify_markdown(const std::string& path, const VerifyReport& report,
+                            VerifyDetail detail) {
+  std::string outcome = "Every scale arrives.";
+  if (report.refusal) {
+    outcome = cat("The scales cannot be used: ", report.refusal->what());
+  } else if (!report.arrives) {
+    outcome = cat("Not every scale arrives: ", join(verify_failures(report), "; "));
+  }
+  std::vector<Row> rows = all_rows(report);
+  if (detail == VerifyDetail::newest)
+    std::erase_if(rows, [](const Row& row) { return !has_newest(*row.last->chosen.column); });
+  std::string text = cat("### fp8kv verify ", markdown_text(path), "\n\n**", markdown_text(outcome),
+                         "**\n\n", table_of(rows).markdown());
+  std::vector<std::string> more = report.warnings;
+  for (const Row& row : lost_rows(report)) {
+    for (const std::string& fix : row.first->fixes) more.push_back(cat(row.name(), ": ", fix));
+  }
+  text += markdown_list(more);
+  return report.refusal ? text : text + markdown_commands(commands_of(report));
 }
 
 std::string verify_junit(const std::string& path, const VerifyReport& report) {

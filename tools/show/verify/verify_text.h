@@ -1,4 +1,4 @@
-// The result of `verify` as text and as JUnit test cases.
+// The result of `verify` as text, as Markdown and as JUnit test cases.
 #pragma once
 
 #include <string>
@@ -11,6 +11,9 @@ namespace fp8kv {
 enum class VerifyDetail { newest, all };
 
 std::string verify_text(const VerifyReport& report, VerifyDetail detail);
+// The outcome, the table of runtimes, the ways out, and the commands to serve the folder.
+std::string verify_markdown(const std::string& path, const VerifyReport& report,
+                            VerifyDetail detail);
 // One test case for each requested runtime.
 std::string verify_junit(const std::string& path, const VerifyReport& report);
 
