@@ -141,6 +141,10 @@ double Evidence::against(size_t g) const {
   return most;
 }
 
+double Evidence::capital(size_t h, size_t g) const {
+  return mean_capital(game(h, g).log_capital);
+}
+
 double Evidence::residual(size_t h) const {
   double sum = 0, tokens = 0;
   for (const EvidenceWindow& window : windows_) {

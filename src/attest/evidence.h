@@ -52,6 +52,8 @@ class Evidence {
 
   // The largest logarithm of a capital against `g`.
   double against(size_t g) const;
+  // The logarithm of the capital of `h` against `g` after all windows so far.
+  double capital(size_t h, size_t g) const;
   // The logarithm of the capital that excludes a hypothesis.
   double threshold() const { return threshold_; }
 

@@ -36,9 +36,14 @@ Predictor::Predictor(const Checkpoint& checkpoint, const ModelConfig& config, Ba
                      int threads)
     : checkpoint_(checkpoint),
       config_(config),
-      backend_(backend),
+      backend_(rounding(backend)),
       threads_(threads),
-      loader_(checkpoint, config, backend) {}
+      loader_(checkpoint, config, backend_) {}
+
+Backend& Predictor::rounding(Backend& backend) {
+  if (!RoundingBackend::is_needed(backend, config_.dtype)) return backend;
+  return rounding_.emplace(backend, config_.dtype);
+}
 
 uint64_t Predictor::steps(const TokenWindows& windows) const {
   return static_cast<uint64_t>(config_.n_layers() + 1) * plan_windows(windows).batches.size();

@@ -1,10 +1,13 @@
-// Computes log probabilities of texts locally, with several caches side by side.
+// Computes log probabilities of texts locally, with several caches side by side. Activations and
+// logits are rounded to the model's dtype after every op, like in a runtime.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "backend/backend.h"
+#include "backend/rounding_backend.h"
 #include "base/log.h"
 #include "checkpoint/checkpoint.h"
 #include "core/config.h"
@@ -30,11 +33,13 @@ class Predictor {
   uint64_t steps(const TokenWindows& windows) const;
 
  private:
+  Backend& rounding(Backend& backend);
   std::vector<std::vector<double>> of_streams(SideBySide& caches, const TokenWindows& windows,
                                               Progress& progress);
 
   const Checkpoint& checkpoint_;
   const ModelConfig& config_;
+  std::optional<RoundingBackend> rounding_;  // absent if `backend_` rounds by itself
   Backend& backend_;
   int threads_;
   WeightLoader loader_;

@@ -47,15 +47,25 @@ std::string percent(double share) {
   return share > 0 ? cat(fixed(100 * share, 0), " %") : "none";
 }
 
-// A note on outcomes that these tokens cannot tell from the named one.
-std::string like_note(const AttestReport& report) {
+// The named cache, with its rounding if the same scales with any other rounding are excluded.
+std::string named_cache(const AttestReport& report) {
+  const Hypothesis& best = report.hypotheses[report.best];
+  size_t others = 0, excluded = 0;
+  for (size_t h = 0; h < report.hypotheses.size(); ++h) {
+    if (h == report.best || !same_outcome(report.hypotheses[h], best)) continue;
+    ++others;
+    excluded += report.evidence.is_excluded(h) ? 1 : 0;
+  }
+  return others > 0 && others == excluded ? best.name : outcome_text(best);
+}
+
+// The outcomes that these tokens cannot tell from the named one.
+std::vector<std::string> alike(const AttestReport& report) {
   std::vector<size_t> others;
   for (const size_t h : report.left) {
     if (!same_outcome(report.hypotheses[h], report.hypotheses[report.best])) others.push_back(h);
   }
-  if (report.verdict != AttestVerdict::fits || others.empty()) return "";
-  return noted("alike", cat("with ", join(outcomes(report, others), " or "),
-                            " the numbers would be the same within noise"));
+  return outcomes(report, others);
 }
 
 std::string layer_note(const AttestReport& report) {
@@ -74,10 +84,13 @@ std::string layer_note(const AttestReport& report) {
 }  // namespace
 
 std::string attest_answer(const AttestReport& report, const AttestedServer& server) {
-  const Hypothesis& best = report.hypotheses[report.best];
   switch (report.verdict) {
-    case AttestVerdict::fits:
-      return cat(server.address, " computes with ", best.name);
+    case AttestVerdict::fits: {
+      const std::string named = cat(server.address, " computes with ", named_cache(report));
+      const std::vector<std::string> others = alike(report);
+      if (others.empty()) return named;
+      return cat(named, ", or with ", join(others, " or "), ": they cannot be told apart here");
+    }
     case AttestVerdict::none:
       return cat(server.address, " computes with none of these: ",
                  report.evidence.departure(std::min<size_t>(1, report.hypotheses.size() - 1)) > 2
@@ -100,7 +113,7 @@ std::string attest_text(const AttestReport& report, const AttestedServer& server
                     significant(100 * server.level, 3), " % of such answers at most"));
   text += noted("deviation", cat(significant(evidence.residual(0), 3),
                                  " a token from a 16-bit cache computed here, in log probability"));
-  text += layer_note(report) + like_note(report) + "\n";
+  text += layer_note(report) + "\n";
   Table table({"the server's numbers fit", "off by", "explained", "odds against", "excluded after"},
               {true, false, false, false, false});
   for (const size_t h : in_order(report)) {
