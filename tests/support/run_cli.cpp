@@ -1,7 +1,9 @@
 #include "support/run_cli.h"
 
+#include <algorithm>
 #include <cctype>
 #include <chrono>
+#include <cstring>
 #include <fcntl.h>
 #include <sstream>
 #include <sys/resource.h>
@@ -85,6 +87,18 @@ void interrupt(pid_t child, const CliSetup& setup, const Streams& files) {
   kill(child, setup.signal_number);
 }
 
+// The variables of the run, then those of this process that the run does not have.
+std::vector<std::string> environment_of(const CliSetup& setup) {
+  std::vector<std::string> variables = setup.environment;
+  for (char** own = environ; *own; ++own) {
+    const std::string name = std::string(*own, std::strcspn(*own, "=")) + "=";
+    const bool given = std::any_of(setup.environment.begin(), setup.environment.end(),
+                                   [&](const std::string& each) { return each.starts_with(name); });
+    if (!given) variables.emplace_back(*own);
+  }
+  return variables;
+}
+
 }  // namespace
 
 CliResult run_cli(const std::vector<std::string>& arguments, const CliSetup& setup) {
@@ -96,10 +110,9 @@ CliResult run_cli(const std::vector<std::string>& arguments, const CliSetup& set
   std::vector<char*> argv = {program.data()};
   for (std::string& argument : copies) argv.push_back(argument.data());
   argv.push_back(nullptr);
-  std::vector<std::string> variables = setup.environment;
+  std::vector<std::string> variables = environment_of(setup);
   std::vector<char*> environment;
   for (std::string& variable : variables) environment.push_back(variable.data());
-  for (char** variable = environ; *variable; ++variable) environment.push_back(*variable);
   environment.push_back(nullptr);
   Pipe input;
   Pipe output;
