@@ -115,8 +115,12 @@ class RemoteReading {
   }
 
   void note_read(const RemoteFiles& files, const PartialRecord& record) const {
-    log_.note(cat("read ", human_bytes(files.bytes()), " of ", human_bytes(record.bytes()), " in ",
-                  count_of(files.requests(), "request")));
+    // Answers for files that are missing count too, so small models can cost more than they have.
+    const bool is_part = files.bytes() < record.bytes();
+    log_.note(is_part
+                  ? cat("read ", human_bytes(files.bytes()), " of ", human_bytes(record.bytes()),
+                        " in ", count_of(files.requests(), "request"))
+                  : cat("read ", how_much(files)));
   }
 
   [[noreturn]] void fail_offline() const {

@@ -61,7 +61,9 @@ TEST_CASE("cli address tokenizers: the ids of a local folder, in six requests") 
         std::multiset<std::string>{"added_tokens.json", "chat_template.jinja", "chat_template.json",
                                    "special_tokens_map.json", "tokenizer.json",
                                    "tokenizer_config.json"});
-  CHECK(place.server.body_bytes() == place.bytes_of({"tokenizer.json", "tokenizer_config.json"}));
+  const uint64_t bytes = place.bytes_of({"tokenizer.json", "tokenizer_config.json"});
+  CHECK(place.server.body_bytes() == bytes);
+  CHECK_MESSAGE(has(result.err, cat("read ", human_bytes(bytes), " in 6 requests\n")), result.err);
 }
 
 TEST_CASE(
