@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "files/folder_lock.h"
+#include "files/made_folder.h"
 #include "remote/remote_cache.h"
 
 namespace fp8kv {
@@ -34,14 +35,32 @@ bool is_complete(const fs::path& folder, const RemoteReader& reader) {
   }
 }
 
+// Frees the name of an entry. Removes what this program made and nobody changed. Anything else is
+// kept under another name.
+void set_aside(const fs::path& entry) {
+  std::error_code error;
+  if (!fs::exists(fs::symlink_status(entry, error))) return;
+  try {
+    check_made_folder(entry, entry);
+    return remove_made_folder(entry);
+  } catch (const Error& refused) {
+    if (refused.kind() == ErrorKind::interrupted) throw;
+  }
+  fs::path kept = entry;
+  for (int i = 1; fs::exists(fs::symlink_status(kept, error)); ++i) {
+    kept = cat(entry.string(), ".damaged-", i);
+  }
+  fs::rename(entry, kept, error);
+  if (error) fail_system(entry.string(), "rename", error.value());
+}
+
 // Makes the folder an entry of the cache, unless another process has made this entry first.
 void publish(std::unique_ptr<StagedDirectory> staged, const fs::path& entry,
              const RemoteReader& reader) {
   const FolderLock lock(entry.parent_path());
   if (is_complete(entry, reader)) return;
   // An incomplete entry is damaged, or comes from a version that needed less.
-  std::error_code ignored;
-  fs::remove_all(entry, ignored);
+  set_aside(entry);
   staged->publish_as(entry);
 }
 

@@ -95,6 +95,18 @@ TEST_CASE("cli addresses: what a cache lost is read again") {
   CHECK(place.server.asked().size() == 2 * before + 1);
 }
 
+TEST_CASE("cli addresses: a file that somebody put into the cache is kept") {
+  if (!test::reads_addresses()) return;
+  const test::HubPlace place;
+  place.run({"extract", "hf://org/big"});
+  const fs::path entry = cached_folder(place);
+  write_new_file(entry / "mine.txt", "mine");
+  fs::resize_file(entry / "config.json", 3);
+  CHECK(place.run({"extract", "hf://org/big"}).out == place.local());
+  CHECK(test::read_file(entry.string() + ".damaged-1/mine.txt") == "mine");
+  CHECK_FALSE(fs::exists(entry / "mine.txt"));
+}
+
 TEST_CASE("cli addresses: inspect, verify, plan and diff read them too") {
   if (!test::reads_addresses()) return;
   const test::HubPlace place;

@@ -11,9 +11,8 @@ namespace fp8kv {
 namespace {
 
 constexpr const char* kAnother =
-    "extract, inspect, verify, plan, diff and tokenize read models at addresses, since they need "
-    "no "
-    "weights";
+    "extract, inspect, verify, plan, diff and tokenize need no weights, so they read models at "
+    "addresses";
 
 // The advice: the command line that fetches the whole model, if there is one.
 std::string fetch_line(const RemoteAddress& address) {
