@@ -123,7 +123,7 @@ void GpuBackend::hidden(const ConstTensorView& x, const Entry& entry,
   const auto& [gate, up, activation] = products;
   require(!up.accumulate && (!gate || (!gate->accumulate && gate->out.shape == up.out.shape)),
           "hidden", "needs new results of one shape");
-  if (gate && takes_hidden(activation)) {
+  if (gate && takes_hidden(activation, gate->out.shape[1], device_.multiprocessors())) {
     if (const auto normed = normed_products(x, entry, std::array{*gate, up}, step_size())) {
       return FP8KV_GPU::hidden(device_.stream(), x.dtype, activation, *normed,
                                device_.multiprocessors());

@@ -23,10 +23,18 @@ size_t fused_shared_bytes(const Products& products) {
          static_cast<size_t>(products.n) * static_cast<size_t>(products.in_dim) * sizeof(T);
 }
 
+// How often the warps of a full device take a pair.
+inline int64_t fused_rounds(int64_t pairs, int multiprocessors) {
+  const int64_t resident = int64_t{multiprocessors} * kFusedBlocks * kNormWarps;
+  return (pairs + resident - 1) / resident;
+}
+
+// The fewest blocks that need no more rounds. If the last of 5 rounds is half full, an H200 takes 5 %
+// longer.
 inline Grid fused_grid(int64_t pairs, int multiprocessors) {
-  const int64_t needed = (pairs + kNormWarps - 1) / kNormWarps;
-  const int64_t resident = int64_t{multiprocessors} * kFusedBlocks;
-  return {static_cast<unsigned>(needed < resident ? needed : resident)};
+  const int64_t blocks = (pairs + kNormWarps - 1) / kNormWarps;
+  const int64_t rounds = fused_rounds(pairs, multiprocessors);
+  return {static_cast<unsigned>((blocks + rounds - 1) / rounds)};
 }
 
 // Pairs of columns go to the warps of the grid in turn. These are this warp's first pair, and the

@@ -10,6 +10,7 @@ namespace fp8kv::FP8KV_GPU {
 
 inline constexpr int kWarp = 32;
 inline constexpr bool kHasAsync = true;
+inline constexpr int kLoneWarps = 1;
 // The limit of sm_86 and sm_89; sm_80 has 163 KiB, sm_90 227.
 inline constexpr size_t kMostSharedBytes = 99 * 1024;
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 890

@@ -14,6 +14,7 @@ namespace fp8kv::FP8KV_GPU {
 // ROCm 7 no longer says at compile time how wide a target's waves are; Device refuses others.
 inline constexpr int kWarp = 64;
 inline constexpr bool kHasAsync = false;
+inline constexpr int kLoneWarps = 0;
 inline constexpr size_t kMostSharedBytes = 64 * 1024;
 // gfx940's hardware conversions are fnuz; the integer ones serve all formats.
 inline constexpr bool kHardwareFp8 = false;

@@ -27,6 +27,7 @@ namespace fp8kv::FP8KV_GPU {
 inline constexpr int kWarp = FP8KV_SIM_WARP;
 static_assert(kWarp == 32 || kWarp == 64);
 inline constexpr bool kHasAsync = kWarp == 32;
+inline constexpr int kLoneWarps = kHasAsync ? 8 : 0;  // so that tests meet both kinds of blocks
 inline constexpr bool kHardwareFp8 = kWarp == 32;
 // Pretends to be gfx90a, to run its special code. Products here do not flush subnormals.
 inline constexpr bool kProductsFlush = kWarp == 64;

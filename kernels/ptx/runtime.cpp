@@ -225,7 +225,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
   properties->major = device().limits().major;
   properties->totalGlobalMem = device().memory().capacity();
   properties->warpSize = fp8kv::ptx::kLanes;
-  properties->multiProcessorCount = 4;
+  properties->multiProcessorCount = 16;
   return cudaSuccess;
 }
 cudaError_t cudaDriverGetVersion(int* version) {

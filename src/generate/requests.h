@@ -33,7 +33,7 @@ struct Request {
 struct GenerationOptions {
   std::vector<int32_t> stop_ids = {};  // end a sequence; not part of its ids
   int64_t max_batch = 64;              // most sequences that decode together
-  int64_t chunk_rows = 512;            // most prompt tokens in one step
+  int64_t chunk_rows = 0;              // most prompt tokens in one step; 0: what suits the backend
   int64_t max_tokens = 0;              // tokens of the longest sequence; 0: the model's context
   // No effect on models whose layers keep states: a state has no pages to share.
   bool share_prefixes = true;

@@ -1,6 +1,7 @@
 #include "generate/runner.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <map>
 
@@ -103,6 +104,9 @@ std::vector<int32_t> Runner::prefill(std::span<const StepPart> parts, const KvCa
                                   drawn_at.shape});
     }
     forward(cache, drawn_at);
+    // Waits for the step even if it draws no token. Otherwise the next step would be charged with
+    // this one's time.
+    if (n == 0) wait();
     return drawn(n);
   });
 }
@@ -181,6 +185,11 @@ void Runner::forward(const KvCache& cache, const ConstTensorView& positions) {
   backend_.compute_as(decode_size());
   forward_.head(head_, x, rows, logits);
   backend_.sample(logits, sampling_.at(positions), next_ids_.first(n));
+}
+
+void Runner::wait() {
+  std::array<int32_t, 1> unused;
+  backend_.download(next_ids_.first(1), std::as_writable_bytes(std::span(unused)));
 }
 
 std::vector<int32_t> Runner::drawn(int64_t n) {

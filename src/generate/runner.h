@@ -73,6 +73,7 @@ class Runner {
   void gather(std::span<const StepPart> parts, StepSize computed_as);
   void advance(const KvCache& cache, int64_t rows);
   void forward(const KvCache& cache, const ConstTensorView& positions);
+  void wait();
   std::vector<int32_t> drawn(int64_t n);
 
   const ModelConfig& config_;
