@@ -8,8 +8,8 @@
 namespace fp8kv {
 namespace {
 
-// An H200 reads prompts of an 8B model at 24,700 tokens/s in steps of 512, and at 35,900 in steps of
-// 2,048. A CPU gains nothing from more than 512.
+// An H200 reads prompts of an 8B model at 24,700 tokens/s in steps of 512, and at 35,900 in steps
+// of 2,048. A CPU gains nothing from more than 512.
 GenerationOptions completed(GenerationOptions options, const Backend& backend) {
   if (options.chunk_rows == 0) options.chunk_rows = backend.can_record() ? 2048 : 512;
   return options;

@@ -397,8 +397,8 @@ TEST_CASE("attention: a row with a sink has the same bits in a prompt, and for a
 }
 
 TEST_CASE("attention: takes prompts, continued prompts and single steps in one batch") {
-  check_everywhere(
-      {.dtype = DType::f8_e4m3, .sequences = {{300, many(300)}, {1, 1}, {620, 1}, {90, 17}, {1100, 1}}});
+  check_everywhere({.dtype = DType::f8_e4m3,
+                    .sequences = {{300, many(300)}, {1, 1}, {620, 1}, {90, 17}, {1100, 1}}});
 }
 
 TEST_CASE("attention: a row of a prompt has the same bits as a step of its own") {

@@ -282,7 +282,7 @@ TEST_CASE("cli device faults: a full device is told with what it had no room for
         "working memory: KV cache of 3 pages, 192 tokens: cannot allocate 12.0 KiB" + calibrate);
   check(kCalibrate, 23, "layer buffer 1 of 2: cannot allocate 30.5 KiB" + calibrate);
   check(kRun, 1,
-        "working memory: cannot allocate 2.00 KiB" + none +
+        "working memory: cannot allocate 8.00 KiB" + none +
             "help: use a smaller --max-batch, shorter prompts or fewer new tokens\n");
   check(kRun, 31,
         "weight 'model.layers.0.self_attn.v_proj.weight': cannot allocate 2.00 KiB" + none +
