@@ -182,7 +182,7 @@ forbid() {
 gate_decode_ptx() {
   local ptx=$2/attention_decode.compute_90.ptx code=$2/decode.ptx what="the decode kernel's PTX"
   [[ -e $ptx ]] || return 0
-  awk '/\.entry/ { on = /attention_decode_kernel.*Fp8FormatE0EEELi128E/ } on' "$ptx" > "$code"
+  awk '/\.entry/ { on = /attention_decode_kernel.*Fp8FormatE0EEELi128ELb0E/ } on' "$ptx" > "$code"
   require "$what" "$code" <<'PATTERNS'
 32 cp\.async\.cg\.shared\.global .*, 16,
 9 ld\.shared\.v4
@@ -206,7 +206,7 @@ gate_decode_gcn() {
     [[ -e $assembly ]] || continue
     code=$assembly.decode
     what="the decode kernel's assembly ($(basename "$assembly" .s | cut -d. -f2))"
-    awk '/<_Z.*>:$/ { on = /attention_decode_kernel.*Fp8FormatE0EEELi128E/ } on' \
+    awk '/<_Z.*>:$/ { on = /attention_decode_kernel.*Fp8FormatE0EEELi128ELb0E/ } on' \
       "$assembly" > "$code"
     # Only up to the last product: partial results are loaded after it.
     awk '{ line[NR] = $0 } /v_mfma/ { last = NR }
