@@ -107,7 +107,7 @@ seed_now() {
 
 seed_all_kernels() {
   local build
-  local few='s/\(Worker<Cache, kHeadDim>::kBlocks\)\)$/8)/'
+  local few='s/\(Worker<Cache, kHeadDim, kDeep>::kBlocks\)\)$/8)/'
   local indexed='$a __global__ void seeded_kernel(int* x) {\
     int y[64];\
     for (int i = 0; i < 64; ++i) y[i] = i * x[i];\
