@@ -167,7 +167,8 @@ struct NormedProducts {
 // op that follows, so either way may be chosen at any time.
 bool takes_fused(DType dtype, const NormedProducts& normed, int64_t computed_as);
 
-// Whether `hidden` has a kernel for the activation, and is the faster way to `columns` columns.
+// Whether `hidden` has a kernel for the activation, and is faster for so many columns than separate
+// launches.
 bool takes_hidden(Activation activation, int64_t columns, int multiprocessors);
 
 // gate = activation(gate) * up, for gate and up as products of the normalised rows. up's memory is

@@ -5,9 +5,8 @@
 // Every build has, for kernels:
 //   kWarp                         lanes of a warp: 32 or 64
 //   kMostSharedBytes              per block, on every device that this build is for
-//   kLoneWarps                    warps per multiprocessor that get a block each in decode
-//   attention,
-//                                 to read further ahead; if there are more, they share blocks
+//   kLoneWarps                    in decode attention, up to so many warps per multiprocessor get a
+//                                 block each, to read further ahead; more of them share blocks
 //   thread_index() lane_index() warp_index()
 //   block_index() grid_size()     each with .x, .y and .z
 //   block_sync() warp_sync()      barriers for all threads of the block, all lanes of the warp

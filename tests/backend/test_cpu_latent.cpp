@@ -158,7 +158,8 @@ TEST_CASE("latent attention: fp8_ds_mla has codes by blocks, their scales, then 
 TEST_CASE("latent attention: fp8_ds_mla has the bits of an F32 cache of what it reads back") {
   for (const CpuIsa isa : test::available_isas()) {
     const auto backend = make_cpu_backend(2, isa);
-    for (const int64_t tokens : {7, 300, test::kSanitized ? 300 : 1100}) {
+    for (const int64_t tokens : {7, 300, 1100}) {
+      if (test::kSanitized && tokens == 1100) continue;  // takes minutes
       CAPTURE(std::string(cpu_isa_name(isa)));
       CAPTURE(tokens);
       const LatentScene blocks{.tokens = tokens, .rank = 256, .cache = CacheType(KvFormat::ds_mla)};

@@ -59,6 +59,25 @@ TEST_CASE("gpu attention: takes any even head size up to 512") {
   }
 }
 
+// One sequence has 16 items at most, and each warp gets a block of its own. Emulated devices
+// compute two sequences by warps that share blocks.
+TEST_CASE("gpu attention: equals the definition for one and two sequences of one KV head") {
+  for (const DType cache : test::cache_types()) {
+    for (const int64_t head_dim : {64, 96, 128, 256}) {
+      CAPTURE(std::string(dtype_name(cache)));
+      CAPTURE(head_dim);
+      Setup setup{.n_kv_heads = 1,
+                  .head_dim = head_dim,
+                  .activations = DType::bf16,
+                  .cache = cache,
+                  .sequences = {{330, 1}}};
+      check_everywhere(setup);
+      setup.sequences = {{330, 1}, {40, 1}};
+      check_everywhere(setup);
+    }
+  }
+}
+
 TEST_CASE("gpu attention: takes contexts that end before, at and after a page and a chunk") {
   for (const int64_t page_size : {16, 32, 64}) {
     for (const int64_t context : {1, 15, 16, 17, 63, 64, 65, 257, 1030}) {
@@ -176,6 +195,13 @@ TEST_CASE("gpu attention: a sequence's bits do not depend on the others, nor on 
   for (const test::NamedBackend& named : test::gpu_backends()) {
     CAPTURE(named.name);
     const auto backend = named.make();
+    // The first is computed by warps with a block each, and the second is not.
+    const Setup one_head{.n_kv_heads = 1, .sequences = {{530, 1}}};
+    Setup one_head_many = one_head;
+    one_head_many.sequences = {{530, 1}, {70, 1}, {1300, 1}};
+    const std::vector<float> lone = Scene(one_head, 12).run(*backend);
+    const std::vector<float> shared = Scene(one_head_many, 12).run(*backend);
+    CHECK(std::equal(lone.begin(), lone.end(), shared.begin()));
     const std::vector<float> alone = Scene({.sequences = {{530, 1}}}, 12).run(*backend);
     const Scene many({.sequences = {{530, 1}, {70, 1}, {1300, 1}}}, 12);
     const std::vector<float> expected = many.run(*backend);
