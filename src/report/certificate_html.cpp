@@ -114,6 +114,7 @@ std::string certificate_table(const Certificate& certificate, const std::string&
     }
     table.rows.push_back(row_of(i, "K", certificate.layers[i].k));
     table.rows.push_back(row_of(i, "V", certificate.layers[i].v));
+    if (const auto& q = certificate.layers[i].q) table.rows.push_back(row_of(i, "Q", *q));
   }
   return html_table(table);
 }
@@ -139,6 +140,9 @@ std::string certificate_verdict(const Certificate& certificate, const std::strin
     text += element(
         "p", "",
         cat("vLLM keeps them in 16 bit with ", element("code", "", escape_html(flag)), "."));
+  }
+  if (const std::string q = q_sentence(certificate); !q.empty() && certificate.text.enough) {
+    text += element("p", "", escape_html(cat("For attention that computes in FP8: ", q, ".")));
   }
   return text + "\n";
 }

@@ -56,7 +56,7 @@ TEST_CASE("page of scales: head, summary and commands") {
   }
 }
 
-TEST_CASE("page of scales: a row for each layer, and for K and V of each with a cache") {
+TEST_CASE("page of scales: a row for each layer, and for K, V and Q of each with a cache") {
   const KvScales scales = test::sample_scales({.layers = 6, .name = ""});
   const std::string html = page(scales);
   const std::string layer = "<th class=\"n\" scope=\"col\">layer</th>";
@@ -64,7 +64,7 @@ TEST_CASE("page of scales: a row for each layer, and for K and V of each with a 
   const std::string verdicts = tensor + "<th class=\"n\" scope=\"col\">verdict</th>";
   const std::string halves = tensor + "<th scope=\"col\">4,096</th>";
   CHECK(rows_under(html, layer + "<th scope=\"col\">K scale</th>") == 6);
-  CHECK(rows_under(html, layer + verdicts) == 12);
+  CHECK(rows_under(html, layer + verdicts) == 18);
   CHECK(rows_under(html, layer + halves) == 12);
   // Two charts of ranges, two maps of octaves, and one chart of half of the text.
   CHECK(texts_of(html, "figure").size() == 5);
@@ -75,8 +75,22 @@ TEST_CASE("page of scales: a row for each layer, and for K and V of each with a 
   mixed.provenance.octaves[1] = {};
   const std::string other = page(mixed);
   CHECK(rows_under(other, layer + halves) == 10);
-  CHECK(rows_under(other, layer + verdicts) == 11);
+  CHECK(rows_under(other, layer + verdicts) == 16);
   CHECK(other.find("no cache") != other.npos);
+}
+
+TEST_CASE("page of scales: nothing about Q without its range, and a sentence with it") {
+  KvScales scales = test::sample_scales({.layers = 2, .name = ""});
+  scales.provenance.amax[1].q = {1000};
+  scales.provenance.octaves[1].q = {0, 9, {100}};
+  CHECK(page(scales).find("<p>For attention that computes in FP8: Q saturates at 1.0 in layer 1; "
+                          "1.0 is safe in the other layer.</p>") != std::string::npos);
+  for (LayerAmax& amax : scales.provenance.amax) amax.q.clear();
+  const std::string html = page(scales);
+  CHECK(html.find("attention that computes in FP8") == html.npos);
+  CHECK(rows_under(html, "<th class=\"n\" scope=\"col\">layer</th>"
+                         "<th class=\"n\" scope=\"col\">tensor</th>"
+                         "<th class=\"n\" scope=\"col\">verdict</th>") == 4);
 }
 
 TEST_CASE("page of scales: of positions only where the rotation changes with the prompt") {
