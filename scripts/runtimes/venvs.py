@@ -38,7 +38,9 @@ print(*(name + versions for name, versions in needs.items()), sep="\\n")
 OF_ITS_TIME = {"vllm": [((0, 9), "transformers<4.52"), ((0, 12), "transformers<4.58"),
                         ((0, 16), "transformers<5")],
                "transformers": [((4, 49), "compressed-tensors<0.9"), ((4, 50), "compressed-tensors<0.10"),
-                                ((4, 57), "compressed-tensors<0.11")]}
+                                ((4, 57), "compressed-tensors<0.11")],
+               # It observes past_key_values, which transformers 5.24 calls cache.
+               "autoround": [((0, 17), "transformers<5.24")]}
 
 INSTALLED = "import importlib.metadata, sys; print(importlib.metadata.version(sys.argv[1]))"
 

@@ -72,6 +72,7 @@ TEST_CASE("cli attest: what a server generates is judged with --decode") {
     CHECK_MESSAGE(result.exit_code == 1, result.err);
     const Json found = Json::parse(result.out, "out");
     CHECK(found.at("best").as_string() == "a 16-bit cache");
+    CHECK(found.at("answer").as_string().ends_with(" computes with a 16-bit cache"));
     CHECK(found.at("decoded").as_bool());
     CHECK(found.at("windows")[0].at("server").size() == 24);
   }

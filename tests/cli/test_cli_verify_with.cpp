@@ -78,6 +78,14 @@ TEST_CASE("cli verify --with: scales that are all in memory are a yes") {
         "scales    4 of 4 arrive: 4 equal\n");
 }
 
+TEST_CASE("cli verify --with: an NVFP4 cache is named as one") {
+  const Place at;
+  at.answering(answer("[0.5]", "[0.5]", cat(kSecond, R"(], "cache": "nvfp4", "ignored": [0)")));
+  const test::CliResult result = at.verify();
+  CHECK_MESSAGE(result.exit_code == 0, result.err);
+  CHECK(result.out.find("cache     NVFP4 without being asked\n") != std::string::npos);
+}
+
 TEST_CASE("cli verify --with: what is not in memory is shown beside the file") {
   const Place at;
   at.answering(answer("[1.0]", "null", R"(, {"module": "b", "layer": 1, "k": [0.10009765625],

@@ -37,13 +37,14 @@ ComparedScale of_k(std::vector<float> file, std::vector<float> memory) {
 TEST_CASE("loaded scales: an answer is read, with numbers that JSON does not have") {
   const LoadedScales loaded = parse_loaded_scales(
       R"({"runtime": "vllm", "version": "0.32.0", "python": "3.11.7", "turns_on": true,
-          "modules": [{"module": "model.layers.4.self_attn.attn", "layer": 4,
+          "cache": "fp8_e4m3", "modules": [{"module": "model.layers.4.self_attn.attn", "layer": 4,
                        "k": [0.0044577461667358875], "v": null},
                       {"module": "b", "layer": 5, "k": [Infinity, 2], "v": [NaN]}]})");
   CHECK(loaded.runtime == "vllm");
   CHECK(loaded.version == "0.32.0");
   CHECK(loaded.python_version == "3.11.7");
   CHECK(loaded.turns_on == true);
+  CHECK(loaded.cache == "fp8_e4m3");
   CHECK(loaded.failure.empty());
   REQUIRE(loaded.modules.size() == 2);
   CHECK(loaded.modules[0].layer == 4);

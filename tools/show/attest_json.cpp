@@ -53,7 +53,7 @@ std::string attest_json(const AttestReport& report, const AttestedServer& server
   json.begin_object().member("schema", "fp8kv.attest/1");
   json.member("verdict", verdict_key(report.verdict));
   json.member("answer", attest_answer(report, server));
-  json.member("best", report.hypotheses[report.best].name);
+  json.member("best", attest_cache(report));
   json.key("left").begin_array();
   for (const size_t h : report.left) json.value(report.hypotheses[h].name);
   json.end_array();

@@ -47,18 +47,6 @@ std::string percent(double share) {
   return share > 0 ? cat(fixed(100 * share, 0), " %") : "none";
 }
 
-// The named cache, with its rounding if the same scales with any other rounding are excluded.
-std::string named_cache(const AttestReport& report) {
-  const Hypothesis& best = report.hypotheses[report.best];
-  size_t others = 0, excluded = 0;
-  for (size_t h = 0; h < report.hypotheses.size(); ++h) {
-    if (h == report.best || !same_outcome(report.hypotheses[h], best)) continue;
-    ++others;
-    excluded += report.evidence.is_excluded(h) ? 1 : 0;
-  }
-  return others > 0 && others == excluded ? best.name : outcome_text(best);
-}
-
 // The outcomes that these tokens cannot tell from the named one.
 std::vector<std::string> alike(const AttestReport& report) {
   std::vector<size_t> others;
@@ -83,10 +71,21 @@ std::string layer_note(const AttestReport& report) {
 
 }  // namespace
 
+std::string attest_cache(const AttestReport& report) {
+  const Hypothesis& best = report.hypotheses[report.best];
+  size_t others = 0, excluded = 0;
+  for (size_t h = 0; h < report.hypotheses.size(); ++h) {
+    if (h == report.best || !same_outcome(report.hypotheses[h], best)) continue;
+    ++others;
+    excluded += report.evidence.is_excluded(h) ? 1 : 0;
+  }
+  return others > 0 && others == excluded ? best.name : outcome_text(best);
+}
+
 std::string attest_answer(const AttestReport& report, const AttestedServer& server) {
   switch (report.verdict) {
     case AttestVerdict::fits: {
-      const std::string named = cat(server.address, " computes with ", named_cache(report));
+      const std::string named = cat(server.address, " computes with ", attest_cache(report));
       const std::vector<std::string> others = alike(report);
       if (others.empty()) return named;
       return cat(named, ", or with ", join(others, " or "), ": they cannot be told apart here");

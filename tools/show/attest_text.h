@@ -17,6 +17,8 @@ struct AttestedServer {
   double level = 0.01;
 };
 
+// The named cache, with its rounding if the same scales with any other rounding are excluded.
+std::string attest_cache(const AttestReport& report);
 // One line: "127.0.0.1:8000 computes with these scales".
 std::string attest_answer(const AttestReport& report, const AttestedServer& server);
 std::string attest_text(const AttestReport& report, const AttestedServer& server);

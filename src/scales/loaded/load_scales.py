@@ -1,8 +1,8 @@
 # Loads a model folder with the loader of the vLLM, SGLang or transformers that this Python has,
 # and reports the K and V scales in memory. The line REQUEST = {...} comes before this script:
 #   folder, runtime ("" for the one that is installed), tensors (the names of the KV scales),
-#   kv_cache_dtype ("": "auto", and if that makes no FP8 cache, "fp8"), python_path (entries of
-#   PYTHONPATH), answer (the descriptor that gets one JSON object).
+#   kv_cache_dtype ("": "auto", and if that makes neither an FP8 nor an NVFP4 cache, "fp8"),
+#   python_path (entries of PYTHONPATH), answer (the descriptor that gets one JSON object).
 # Runs isolated (python -I) in an empty folder: no import finds a file of the user's folders.
 # Runs on the CPU, whatever devices there are. The loader sees the KV scales and no other tensor.
 # Weights are not read, so a model of any size loads in the memory that its modules take without
@@ -416,7 +416,8 @@ def load():
         asked = REQUEST["kv_cache_dtype"]
         if not asked and runtime.tells_cache:
             modules = runtime.load("auto")
-            result["turns_on"] = any("fp8" in module["cache"] for module in modules)
+            made = {module["cache"] for module in modules if re.search("fp8|fp4", module["cache"])}
+            result["turns_on"], result["cache"] = bool(made), min(made, default="")
             result["modules"] = modules if result["turns_on"] else runtime.load("fp8")
         else:
             result["modules"] = runtime.load(asked or "fp8")

@@ -71,6 +71,7 @@ LoadedScales parse_loaded_scales(std::string_view text) {
   loaded.version = answer.at("version").as_string();
   loaded.python_version = answer.at("python").as_string();
   if (const auto turns_on = answer.find("turns_on")) loaded.turns_on = turns_on->as_bool();
+  loaded.cache = answer.get_string("cache", "");
   loaded.failure = one_line(answer.get_string("failure", ""));
   const auto modules = answer.find("modules");
   for (size_t i = 0; modules && i < modules->size(); ++i) {

@@ -22,7 +22,8 @@ struct LoadedScales {
   std::string runtime;  // "vllm", "sglang" or "transformers"
   std::string version;
   std::string python_version;
-  std::optional<bool> turns_on;  // whether "auto" gives an FP8 cache; nullopt: not tried
+  std::optional<bool> turns_on;  // whether "auto" gives an FP8 or NVFP4 cache; nullopt: not tried
+  std::string cache;             // the dtype of that cache: "nvfp4"; "" if there is none
   std::string failure;           // one line: the error of the loader; "": it loaded
   std::vector<LoadedAttention> modules;
 };

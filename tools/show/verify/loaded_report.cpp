@@ -79,7 +79,8 @@ std::string loaded_text(const LoadedScales& loaded, std::span<const ComparedScal
   std::string text = sentence(loader, 10) + "\n";
   if (!loaded.failure.empty()) return cat(text, "scales    none: loading stopped\n");
   if (loaded.turns_on) {
-    text += *loaded.turns_on ? "cache     FP8 without being asked\n"
+    const char* format = loaded.cache.find("nvfp4") == std::string::npos ? "FP8" : "NVFP4";
+    text += *loaded.turns_on ? cat("cache     ", format, " without being asked\n")
                              : "cache     FP8 when asked: --kv-cache-dtype fp8\n";
   }
   const auto arrive = std::count_if(compared.begin(), compared.end(),
