@@ -69,6 +69,14 @@ std::optional<Statement> algorithm_of(const Json& block) {
                    cache_of(algorithm->as_string()), true};
 }
 
+// Whether the tensor has a stored scale. With "local", compressed-tensors stores that scale, and
+// blocks get theirs when they are written.
+bool has_stored_scale(const Json& scheme) {
+  const auto dynamic = scheme.find("dynamic");
+  if (!dynamic || (dynamic->is_string() && dynamic->as_string() == "local")) return true;
+  return !dynamic->as_bool();
+}
+
 // Reads kv_cache_scheme: an object {num_bits, type} as in compressed-tensors, or a name as in
 // ModelOpt 0.29 to 0.37. With `nvfp4`, 4-bit floats mean NVFP4 with scales that multiply, as
 // ModelOpt and AutoRound write them. llm-compressor's scales divide.
@@ -84,7 +92,7 @@ std::optional<Statement> scheme_of(const Json& scheme, bool nvfp4) {
   if (type == "float" && bits == 8) cache = KvFormat::e4m3fn;
   if (type == "float" && bits == 4 && nvfp4) cache = KvFormat::nvfp4;
   return Statement{cat(scheme.where(), ": is for ", bits, "-bit ", kind), cache,
-                   !scheme.get_bool("dynamic", false)};
+                   has_stored_scale(scheme)};
 }
 
 // The observer of compressed-tensors. A scheme that names none means the default of its version.
@@ -118,12 +126,13 @@ bool is_by_autoround(const Json& block) {
          (provider && provider->is_string() && provider->as_string() == "auto-round");
 }
 
-// AutoRound overwrites the scale after each batch, hence the observer.
+// AutoRound overwrites FP8's scales after each batch, and takes NVFP4's from the largest values of
+// all batches: hence the observers.
 void name_autoround(const Json& block, KvConfig& out) {
   out.by_autoround = true;
   out.producer = "AutoRound";
   out.version = block.get_string("autoround_version", "");
-  out.observer = "memoryless_minmax";
+  out.observer = out.stated == KvFormat::nvfp4 ? "static_minmax" : "memoryless_minmax";
 }
 
 std::optional<KvFormat> autoround_cache(const std::string& name) {

@@ -17,7 +17,7 @@ PRODUCER and what it was run with (Python 3.11):
     llmcompressor      llmcompressor 0.14.0.1 with compressed-tensors 0.20.0
     llmcompressor-old  llmcompressor 0.2.0 with compressed-tensors 0.6.0 (transformers 4.48.3)
     quark         amd-quark 0.13
-    autoround     auto-round 0.16.1 with compressed-tensors 0.20.0
+    autoround     auto-round 0.16.1 with compressed-tensors 0.20.0 (transformers before 5.24)
 """
 
 import copy
@@ -37,11 +37,11 @@ OUT = pathlib.Path(__file__).resolve().parent / "dialects"
 LARGEST = 512
 
 
-def model(dtype):
+def model(dtype, head_dim=8):
     from transformers import LlamaConfig, LlamaForCausalLM
     torch.manual_seed(5)
     config = LlamaConfig(vocab_size=64, hidden_size=16, intermediate_size=16, num_hidden_layers=2, num_attention_heads=2,
-                         num_key_value_heads=2, head_dim=8, max_position_embeddings=64, tie_word_embeddings=False,
+                         num_key_value_heads=2, head_dim=head_dim, max_position_embeddings=64, tie_word_embeddings=False,
                          architectures=["LlamaForCausalLM"])
     made = LlamaForCausalLM(config).to(dtype).eval()
     with torch.no_grad():
@@ -215,23 +215,28 @@ def quark():
 def autoround():
     from auto_round import AutoRound
     version = importlib.metadata.version("auto-round")
-    # Form, scheme of the weights, and granularity of the scales. llm-compressor's form does not
-    # name the version.
-    for name, form, scheme, granularity in (("auto_round", "auto_round", "FP8_STATIC", "tensor"),
-                                            ("gptq", "auto_gptq", "W4A16", "tensor"),
-                                            ("fp8", "fp8", "FP8_BLOCK", "tensor"),
-                                            ("llm_compressor", "llm_compressor", "FP8_STATIC", "tensor"),
-                                            ("head", "llm_compressor", "FP8_STATIC", "head")):
+    # Form, scheme of the weights, granularity of the scales, and the cache's format. llm-compressor's
+    # form does not name the version.
+    for name, form, scheme, granularity, cache in (("auto_round", "auto_round", "FP8_STATIC", "tensor", "fp8"),
+                                                   ("gptq", "auto_gptq", "W4A16", "tensor", "fp8"),
+                                                   ("fp8", "fp8", "FP8_BLOCK", "tensor", "fp8"),
+                                                   ("llm_compressor", "llm_compressor", "FP8_STATIC", "tensor", "fp8"),
+                                                   ("head", "llm_compressor", "FP8_STATIC", "head", "fp8"),
+                                                   ("nvfp4", "llm_compressor", "NVFP4", "tensor", "nvfp4")):
+        four = cache == "nvfp4"
         with tempfile.TemporaryDirectory() as base, tempfile.TemporaryDirectory() as out:
-            model(torch.bfloat16).save_pretrained(base)
+            model(torch.bfloat16, head_dim=16 if four else 8).save_pretrained(base)
             tokenizer().save_pretrained(base)
             AutoRound(base, scheme=scheme, iters=0, disable_opt_rtn=True, nsamples=4, seqlen=24, batch_size=1,
-                      dataset=batches(), device_map="cpu", static_kv_dtype="fp8",
+                      dataset=batches(), device_map="cpu", static_kv_dtype=cache,
                       static_kv_granularity=granularity).quantize_and_save(out, format=form)
             folder = next(pathlib.Path(out).rglob("config.json")).parent
-            keep(folder, f"real-autoround-{version}-{name}", "k_scale", "v_scale", dialect="autoround",
+            ends = ("k_global_scale", "v_global_scale") if four else ("k_scale", "v_scale")
+            more = {"format": "nvfp4"} if four else {}
+            keep(folder, f"real-autoround-{version}-{name}", *ends, dialect="autoround-nvfp4" if four else "autoround",
                  observation="post_rope", producer="AutoRound",
-                 producer_version="" if form == "llm_compressor" else version, diagnoses=["last-batch-observer"])
+                 producer_version="" if form == "llm_compressor" else version,
+                 diagnoses=[] if four else ["last-batch-observer"], **more)
 
 
 if __name__ == "__main__":
