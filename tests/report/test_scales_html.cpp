@@ -88,9 +88,10 @@ TEST_CASE("page of scales: nothing about Q without its range, and a sentence wit
   for (LayerAmax& amax : scales.provenance.amax) amax.q.clear();
   const std::string html = page(scales);
   CHECK(html.find("attention that computes in FP8") == html.npos);
-  CHECK(rows_under(html, "<th class=\"n\" scope=\"col\">layer</th>"
-                         "<th class=\"n\" scope=\"col\">tensor</th>"
-                         "<th class=\"n\" scope=\"col\">verdict</th>") == 4);
+  CHECK(rows_under(html,
+                   "<th class=\"n\" scope=\"col\">layer</th>"
+                   "<th class=\"n\" scope=\"col\">tensor</th>"
+                   "<th class=\"n\" scope=\"col\">verdict</th>") == 4);
 }
 
 TEST_CASE("page of scales: of positions only where the rotation changes with the prompt") {
