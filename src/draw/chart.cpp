@@ -21,18 +21,23 @@ bool on_axis(double value, bool log) {
   return std::isfinite(value) && (!log || value > 0);
 }
 
-Axis y_axis(const Chart& chart) {
-  std::vector<double> shown;
-  for (const Series& series : chart.series) {
-    for (size_t i = 0; i < series.values.size(); ++i) {
-      const double value = series.values[i];
-      const double error = series.errors.empty() ? 0 : series.errors[i];
-      for (const double each : {value, value - error, value + error}) {
-        if (on_axis(each, chart.log)) shown.push_back(each);
-      }
+void add_shown(const Series& series, bool log, std::vector<double>& shown) {
+  for (size_t i = 0; i < series.values.size(); ++i) {
+    const double value = series.values[i];
+    const double error = series.errors.empty() ? 0 : series.errors[i];
+    for (const double each : {value, value - error, value + error}) {
+      if (on_axis(each, log)) shown.push_back(each);
     }
   }
-  return axis_over(shown, chart.log, kBottom, kTop);
+}
+
+Axis y_axis(std::span<const Chart> charts) {
+  std::vector<double> shown;
+  for (const Chart& chart : charts) {
+    FP8KV_ASSERT(chart.log == charts[0].log);
+    for (const Series& series : chart.series) add_shown(series, chart.log, shown);
+  }
+  return axis_over(shown, charts[0].log, kBottom, kTop);
 }
 
 std::string grid(const Chart& chart, const Axis& axis) {
@@ -164,6 +169,16 @@ std::string legend(const Chart& chart) {
   return items;
 }
 
+std::string drawn(const Chart& chart, const Axis& axis) {
+  std::string drawing = grid(chart, axis) + place_labels(chart.places, chart.x_label, kBottom);
+  for (const Series& series : chart.series) {
+    FP8KV_ASSERT(series.values.size() == chart.places.size());
+    drawing += drawn(series, axis);
+  }
+  return figure(
+      {chart.id, chart.title, chart.caption, legend(chart), drawing, kPlotWidth, kHeight});
+}
+
 }  // namespace
 
 std::string series_sign(int style) {
@@ -194,14 +209,15 @@ std::string place_labels(const std::vector<std::string>& places, const std::stri
 }
 
 std::string draw_chart(const Chart& chart) {
-  const Axis axis = y_axis(chart);
-  std::string drawing = grid(chart, axis) + place_labels(chart.places, chart.x_label, kBottom);
-  for (const Series& series : chart.series) {
-    FP8KV_ASSERT(series.values.size() == chart.places.size());
-    drawing += drawn(series, axis);
-  }
-  return figure(
-      {chart.id, chart.title, chart.caption, legend(chart), drawing, kPlotWidth, kHeight});
+  return draw_charts(std::span(&chart, 1));
+}
+
+std::string draw_charts(std::span<const Chart> charts) {
+  if (charts.empty()) return "";
+  const Axis axis = y_axis(charts);
+  std::string out;
+  for (const Chart& chart : charts) out += drawn(chart, axis);
+  return out;
 }
 
 }  // namespace fp8kv

@@ -2,6 +2,7 @@
 // linear or logarithmic axis.
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -39,6 +40,9 @@ struct Chart {
 };
 
 std::string draw_chart(const Chart& chart);
+// Draws charts below each other with one y axis, so that their heights can be compared.
+// REQUIRES the same Chart::log in all.
+std::string draw_charts(std::span<const Chart> charts);
 
 // A short piece of a line in this style with its marker, for lists and tables.
 std::string series_sign(int style);

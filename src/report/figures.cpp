@@ -87,6 +87,24 @@ Chart error_chart(const EvalReport& report, double (*error)(const LayerErrors&))
   return chart;
 }
 
+// REQUIRES layers with a cache.
+Chart range_chart_of(const EvalReport& report, CacheTensor tensor) {
+  const std::vector<size_t> layers = cached_layers(report.magnitudes);
+  LayerRanges ranges{tensor, layer_names(layers), {}, {}};
+  const auto amax = layer_amax_of(report.magnitudes, magnitudes_of(tensor));
+  for (const size_t layer : layers) {
+    ranges.largest.push_back(amax[layer]);
+    ranges.median.push_back(median_of(report.magnitudes[layer].*magnitudes_of(tensor)));
+  }
+  std::optional<RangeLimits> limits;
+  if (const CandidateReport* best = advised_fp8(report)) {
+    limits = {fp8_spec(*fp8_format(best->dtype)), {}, best->name, style_of(report, *best)};
+    const auto scales = layer_scales_of(*best, amax.size(), scales_of(tensor));
+    for (const size_t layer : layers) limits->scales.push_back(scales[layer]);
+  }
+  return range_chart(ranges, limits);
+}
+
 bool has_layers(const EvalReport& report) {
   return !report.candidates.empty() && !cached_layers(report.candidates[0].layers).empty();
 }
@@ -120,22 +138,10 @@ Chart depth_chart(const EvalReport& report) {
 
 }  // namespace
 
-std::string range_figure(const EvalReport& report, CacheTensor tensor) {
-  const std::vector<size_t> layers = cached_layers(report.magnitudes);
-  if (layers.empty()) return "";
-  LayerRanges ranges{tensor, layer_names(layers), {}, {}};
-  const auto amax = layer_amax_of(report.magnitudes, magnitudes_of(tensor));
-  for (const size_t layer : layers) {
-    ranges.largest.push_back(amax[layer]);
-    ranges.median.push_back(median_of(report.magnitudes[layer].*magnitudes_of(tensor)));
-  }
-  std::optional<RangeLimits> limits;
-  if (const CandidateReport* best = advised_fp8(report)) {
-    limits = {fp8_spec(*fp8_format(best->dtype)), {}, best->name, style_of(report, *best)};
-    const auto scales = layer_scales_of(*best, amax.size(), scales_of(tensor));
-    for (const size_t layer : layers) limits->scales.push_back(scales[layer]);
-  }
-  return range_chart(ranges, limits);
+std::string range_figures(const EvalReport& report) {
+  if (cached_layers(report.magnitudes).empty()) return "";
+  return draw_charts(
+      std::vector{range_chart_of(report, CacheTensor::k), range_chart_of(report, CacheTensor::v)});
 }
 
 std::string head_figure(const EvalReport& report, CacheTensor tensor) {
@@ -185,15 +191,19 @@ std::string attention_error_figure(const EvalReport& report) {
   return draw_chart(chart);
 }
 
-std::string tensor_error_figure(const EvalReport& report, CacheTensor tensor) {
+std::string tensor_error_figures(const EvalReport& report) {
   if (!has_layers(report)) return "";
-  Chart chart = tensor == CacheTensor::k
-                    ? error_chart(report, [](const LayerErrors& e) { return e.k.relative_error; })
-                    : error_chart(report, [](const LayerErrors& e) { return e.v.relative_error; });
-  chart.id = cat("error-", tensor_letter(tensor));
-  chart.title = cat("Relative error of ", tensor_letter(tensor), " by layer");
-  chart.caption = cat("Relative error of ", tensor_letter(tensor), " as the cache returns it.");
-  return draw_chart(chart);
+  std::vector<Chart> charts = {
+      error_chart(report, [](const LayerErrors& e) { return e.k.relative_error; }),
+      error_chart(report, [](const LayerErrors& e) { return e.v.relative_error; })};
+  for (const CacheTensor tensor : {CacheTensor::k, CacheTensor::v}) {
+    Chart& chart = charts[tensor == CacheTensor::k ? 0 : 1];
+    const char* name = tensor_letter(tensor);
+    chart.id = cat("error-", name);
+    chart.title = cat("Relative error of ", name, " by layer");
+    chart.caption = cat("Relative error of ", name, " as the cache returns it.");
+  }
+  return draw_charts(charts);
 }
 
 std::string perplexity_figure(const EvalReport& report) {

@@ -9,14 +9,14 @@
 namespace fp8kv {
 
 // The largest and median magnitude of each layer, between the format's limits.
-std::string range_figure(const EvalReport& report, CacheTensor tensor);
+std::string range_figures(const EvalReport& report);
 
 // The largest magnitude of each head of each layer.
 std::string head_figure(const EvalReport& report, CacheTensor tensor);
 
 // The relative error of each layer, for every candidate.
 std::string attention_error_figure(const EvalReport& report);
-std::string tensor_error_figure(const EvalReport& report, CacheTensor tensor);
+std::string tensor_error_figures(const EvalReport& report);
 
 // Plotted by tokens in the cache; "" if all predictions have about the same depth.
 std::string perplexity_figure(const EvalReport& report);

@@ -36,8 +36,7 @@ std::string html_report(const EvalReport& report) {
   body += section("summary", "The caches compared", summary_table(report));
   body += section("serving", "How to serve it",
                   serve_words(report) + folded("Scales of each layer", scales_table(report), few));
-  body += section("ranges", "Do the values fit the format?",
-                  range_figure(report, CacheTensor::k) + range_figure(report, CacheTensor::v));
+  body += section("ranges", "Do the values fit the format?", range_figures(report));
   body += section("certificate", "Are the scales safe?",
                   certificate_verdict(report) +
                       folded("Margins of each layer", certificate_table(report), few));
@@ -45,8 +44,7 @@ std::string html_report(const EvalReport& report) {
       "convergence", "Did the calibration see enough?",
       convergence_figure(report) + folded("Ranges of each layer", convergence_table(report), few));
   body += section("errors", "What each layer loses",
-                  attention_error_figure(report) + tensor_error_figure(report, CacheTensor::k) +
-                      tensor_error_figure(report, CacheTensor::v));
+                  attention_error_figure(report) + tensor_error_figures(report));
   body += section("depths", "What the text loses, by depth", depth_part(report));
   body += section("heads", "Which heads are large?",
                   head_figure(report, CacheTensor::k) + head_figure(report, CacheTensor::v));

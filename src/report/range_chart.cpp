@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "base/text.h"
-#include "draw/chart.h"
 #include "draw/numbers.h"
 
 namespace fp8kv {
@@ -41,7 +40,7 @@ void add_limits(Chart& chart, const RangeLimits& of) {
 
 }  // namespace
 
-std::string range_chart(const LayerRanges& ranges, const std::optional<RangeLimits>& limits) {
+Chart range_chart(const LayerRanges& ranges, const std::optional<RangeLimits>& limits) {
   const std::string name = tensor_letter(ranges.tensor);
   Chart chart{.id = cat("range-", name),
               .title = cat("Magnitude of ", name, " by layer"),
@@ -68,7 +67,7 @@ std::string range_chart(const LayerRanges& ranges, const std::optional<RangeLimi
   if (limits) add_limits(chart, *limits);
   chart.series.push_back(std::move(largest));
   if (!median.values.empty()) chart.series.push_back(std::move(median));
-  return draw_chart(chart);
+  return chart;
 }
 
 std::vector<std::string> layer_names(const std::vector<size_t>& layers) {

@@ -1,4 +1,4 @@
-// Draws the magnitudes of K or V, layer by layer, between the limits of a format.
+// Charts of the magnitudes of K or V, layer by layer, between the limits of a format.
 #pragma once
 
 #include <optional>
@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/fp8.h"
+#include "draw/chart.h"
 
 namespace fp8kv {
 
@@ -25,8 +26,8 @@ struct RangeLimits {
   int style = 0;               // line style of the limits
 };
 
-// Without limits, draws only the magnitudes.
-std::string range_chart(const LayerRanges& ranges, const std::optional<RangeLimits>& limits);
+// Without limits, shows only the magnitudes.
+Chart range_chart(const LayerRanges& ranges, const std::optional<RangeLimits>& limits);
 
 // Names for the layers with these numbers, for the x axis.
 std::vector<std::string> layer_names(const std::vector<size_t>& layers);

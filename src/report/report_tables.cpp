@@ -6,6 +6,7 @@
 #include "draw/chart.h"
 #include "draw/html.h"
 #include "draw/numbers.h"
+#include "report/advice.h"
 #include "report/page_parts.h"
 
 namespace fp8kv {
@@ -38,18 +39,28 @@ std::vector<HtmlCell> candidate_cells(const CandidateReport& of, int style) {
           {loss_name(loss), "", "", cat("badge ", loss_class(loss))}};
 }
 
+// " ▲" or " ▼" where the difference is beyond chance, " =" where it is not.
+std::string clear_sign(const MeanAndError& difference) {
+  if (!difference.is_clear()) return " =";
+  return difference.mean > 0 ? " ▲" : " ▼";
+}
+
+// `advised`: the cache whose KLD the row is compared with; nullptr for the baseline.
 std::vector<HtmlCell> summary_row(const CandidateReport& of, std::vector<HtmlCell> row,
-                                  bool baseline) {
+                                  const CandidateReport* advised) {
   const TokenFigures& total = of.total;
   row.push_back(
       {cat(short_number(total.perplexity, 6), " ± ", short_number(total.perplexity_error, 2)),
        cat(total.perplexity)});
-  if (baseline) {
+  if (advised == nullptr) {
     row.resize(row.size() + 5, {"–", ""});
   } else {
-    row.push_back({signed_percent(total.ppl_delta, total.ppl_delta_error), cat(total.ppl_delta)});
+    const MeanAndError change{total.ppl_delta, total.ppl_delta_error};
+    const std::string against = &of == advised ? "" : clear_sign(kld_difference(of, *advised));
     row.push_back(
-        {cat(short_number(total.kld), " ± ", short_number(total.kld_error, 1)), cat(total.kld)});
+        {signed_percent(change.mean, change.error) + clear_sign(change), cat(change.mean)});
+    row.push_back({cat(short_number(total.kld), " ± ", short_number(total.kld_error, 1), against),
+                   cat(total.kld)});
     row.push_back(number_cell(total.kld_p999));
     row.push_back({fixed(total.top1 * 100, 2) + " %", cat(total.top1)});
     row.push_back({or_dash(greedy_words(of.greedy)), ""});
@@ -109,18 +120,23 @@ const char* loss_class(Loss loss) {
 }
 
 std::string summary_table(const EvalReport& report) {
+  const CandidateReport* advised = advise(report).cache;
+  if (advised == nullptr && !report.candidates.empty()) advised = &report.candidates[0];
   HtmlTable table{
-      .caption =
+      .caption = cat(
           "KLD: mean KL divergence of the next token's distribution from the baseline's, in "
           "nats. Top-1: share of tokens whose likeliest successor is the baseline's. Greedy: "
-          "texts that come out the same, and the token where the first of the others parts.",
+          "texts that come out the same, and the token where the first of the others parts. ▲ or "
+          "▼: above or below by more than two standard errors; =: within them. Changes are "
+          "compared with 0",
+          report.candidates.size() < 2 ? "" : cat(", KLDs with that of ", advised->name), "."),
       .header = {"cache", "loss", "perplexity", "change", "KLD", "KLD 99.9 %", "top-1", "greedy",
                  "B/token"},
-      .rows = {summary_row(report.baseline, baseline_cells(report.baseline), true)},
+      .rows = {summary_row(report.baseline, baseline_cells(report.baseline), nullptr)},
       .names = 2};
   for (size_t i = 0; i < report.candidates.size(); ++i) {
     const CandidateReport& each = report.candidates[i];
-    table.rows.push_back(summary_row(each, candidate_cells(each, static_cast<int>(i)), false));
+    table.rows.push_back(summary_row(each, candidate_cells(each, static_cast<int>(i)), advised));
   }
   return html_table(table);
 }

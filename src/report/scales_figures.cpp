@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <vector>
 
 #include "base/text.h"
@@ -45,9 +46,19 @@ double share_of_half(const KvScales& scales, size_t layer, CacheTensor tensor) {
   return half / all;
 }
 
-}  // namespace
+// The median of the nonzero values, if those of its octave are spread evenly over the octave's
+// logarithms; 0 if all values are zero.
+double median_of(const OctaveCounts& of) {
+  if (of.nonzero() == 0) return 0;
+  const int octave = of.median_octave();
+  const auto at = static_cast<size_t>(octave - of.first);
+  const auto below = static_cast<double>(
+      std::accumulate(of.counts.begin(), of.counts.begin() + octave - of.first, uint64_t{0}));
+  const double within = static_cast<double>(of.nonzero()) / 2 - below;
+  return std::ldexp(std::exp2(within / static_cast<double>(of.counts[at])), octave);
+}
 
-std::string range_figure(const KvScales& scales, CacheTensor tensor) {
+Chart range_chart_of(const KvScales& scales, CacheTensor tensor) {
   const std::vector<size_t> layers = cached_layers(scales);
   const Provenance& from = scales.provenance;
   LayerRanges ranges{tensor, layer_names(layers), {}, {}};
@@ -58,9 +69,16 @@ std::string range_figure(const KvScales& scales, CacheTensor tensor) {
     ranges.largest.push_back(largest(amax_of(from.amax[layer], tensor)));
     if (from.octaves.empty()) continue;
     const OctaveCounts& octaves = octaves_of(from.octaves[layer], tensor);
-    ranges.median.push_back(octaves.nonzero() > 0 ? std::ldexp(1.0, octaves.median_octave()) : 0);
+    ranges.median.push_back(std::min(median_of(octaves), ranges.largest.back()));
   }
   return range_chart(ranges, limits);
+}
+
+}  // namespace
+
+std::string range_figures(const KvScales& scales) {
+  return draw_charts(
+      std::vector{range_chart_of(scales, CacheTensor::k), range_chart_of(scales, CacheTensor::v)});
 }
 
 std::string octave_figure(const KvScales& scales, CacheTensor tensor) {

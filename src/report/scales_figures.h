@@ -10,7 +10,7 @@
 namespace fp8kv {
 
 // The largest and median magnitude of each layer, between the format's limits.
-std::string range_figure(const KvScales& scales, CacheTensor tensor);
+std::string range_figures(const KvScales& scales);
 
 // For each layer the share of values in every octave; "" if octaves were not counted.
 std::string octave_figure(const KvScales& scales, CacheTensor tensor);

@@ -103,10 +103,9 @@ std::string scales_html(const KvScales& scales, const ScalesPage& about) {
                   serving(scales, certificate, summary, about) +
                       folded("Scales of each layer", scales_table(scales, kWhose), few));
   body += section("certificate", "Are the scales safe?", verdicts(scales, certificate, few));
-  body +=
-      section("ranges", "Do the values fit the format?",
-              range_figure(scales, CacheTensor::k) + range_figure(scales, CacheTensor::v) +
-                  octave_figure(scales, CacheTensor::k) + octave_figure(scales, CacheTensor::v));
+  body += section("ranges", "Do the values fit the format?",
+                  range_figures(scales) + octave_figure(scales, CacheTensor::k) +
+                      octave_figure(scales, CacheTensor::v));
   body += section("evidence", "Did the calibration see enough?",
                   paragraph(evidence_words(scales.provenance) + ".") + half +
                       folded("Ranges of each layer", half_table(scales), few));

@@ -94,6 +94,18 @@ TEST_CASE("page of scales: nothing about Q without its range, and a sentence wit
                    "<th class=\"n\" scope=\"col\">verdict</th>") == 4);
 }
 
+TEST_CASE("page of scales: medians lie inside their octave, and not above the largest value") {
+  KvScales scales = test::sample_scales({.layers = 1, .name = ""});
+  LayerOctaves& octaves = scales.provenance.octaves[0];
+  octaves.k = {0, 0, {1, 2, 1}};  // half of them below the middle of [2, 4)
+  octaves.v = {0, 0, {4}};        // half of them below the middle of [1, 2)
+  scales.provenance.amax[0].k = {7};
+  scales.provenance.amax[0].v = {1.25f};
+  const std::string html = page(scales);
+  CHECK(html.find("layer 0: median 2.83<") != html.npos);
+  CHECK(html.find("layer 0: median 1.25<") != html.npos);
+}
+
 TEST_CASE("page of scales: of positions only where the rotation changes with the prompt") {
   KvScales scales = test::sample_scales({.layers = 2, .name = ""});
   CHECK(page(scales).find("Which positions were measured?") == std::string::npos);
