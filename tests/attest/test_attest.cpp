@@ -58,15 +58,18 @@ std::vector<double> normal(const std::string& seed, size_t window) {
   return found;
 }
 
+// The noise of a computation with an FP8 cache, and of one with a 16-bit cache.
+constexpr double kNoise = 0.07, kNoise16 = 0.01;
+
 // Log probabilities of one window, computed with a cache. `run` makes the noise.
 std::vector<double> computed(const ModelCache& cache, const KvScales* scales, size_t window,
-                             const std::string& run) {
+                             const std::string& run, double noise_16) {
   std::vector<double> found(kTokens, -3.0);
   if (!is_compute_dtype(cache.type)) {
     const std::vector<double> effect = normal("effect " + effect_of(cache, scales), window);
     for (size_t i = 0; i < kTokens; ++i) found[i] += 0.2 * effect[i];
   }
-  const double size = is_compute_dtype(cache.type) ? 0.01 : 0.07;
+  const double size = is_compute_dtype(cache.type) ? noise_16 : kNoise;
   const std::vector<double> noise = normal("noise " + run, window);
   for (size_t i = 0; i < kTokens; ++i) found[i] += size * noise[i];
   return found;
@@ -79,13 +82,14 @@ std::vector<Hypothesis> hypotheses() {
 }
 
 // Attests a server that computes with `truth`.
-AttestReport attest_server(const Hypothesis& truth, const std::string& seed, size_t windows = 64) {
+AttestReport attest_server(const Hypothesis& truth, const std::string& seed, size_t windows = 64,
+                           double noise_16 = kNoise16) {
   AttestSides sides;
   sides.ask = [&](size_t window) {
     AskedWindow asked;
     asked.ids.assign(kTokens + 1, static_cast<int32_t>(window));
-    asked.log_probs =
-        computed(truth.cache, truth.scales ? &*truth.scales : nullptr, window, "server " + seed);
+    asked.log_probs = computed(truth.cache, truth.scales ? &*truth.scales : nullptr, window,
+                               "server " + seed, noise_16);
     return asked;
   };
   sides.predict = [&](const std::vector<std::vector<int32_t>>& texts,
@@ -95,7 +99,8 @@ AttestReport attest_server(const Hypothesis& truth, const std::string& seed, siz
       auto& of_lane = all.emplace_back();
       for (const auto& text : texts) {
         const std::string run = cat(seed, identity_of(lane.dtype, lane.scales));
-        const auto found = computed(lane.dtype, lane.scales, static_cast<size_t>(text[0]), run);
+        const auto found =
+            computed(lane.dtype, lane.scales, static_cast<size_t>(text[0]), run, noise_16);
         of_lane.insert(of_lane.end(), found.begin(), found.end());
       }
     }
@@ -153,6 +158,21 @@ TEST_CASE("attest: a server with other scales fits none") {
   Hypothesis other = hypotheses()[1];
   for (LayerScales& layer : other.scales->layers) layer.k[0] *= 1.5f;
   CHECK(attest_server(other, "1").verdict == AttestVerdict::none);
+}
+
+TEST_CASE("attest: a 16-bit server is named although its noise is half of what FP8 costs") {
+  const Hypothesis truth = hypotheses()[0];
+  for (int server = 0; server < 10; ++server) {
+    CAPTURE(server);
+    const AttestReport named = attest_server(truth, cat(server), 64, 0.08);
+    CHECK(named.evidence.departure(1) > 0.4);
+    CHECK(named.verdict == AttestVerdict::fits);
+    CHECK(named.best == 0);
+    // Where the noise is nearly as large, FP8 with other scales would look the same.
+    const AttestReport unclear = attest_server(truth, cat(server), 64, 0.14);
+    CHECK(unclear.verdict == AttestVerdict::undecided);
+    CHECK(unclear.best == 0);
+  }
 }
 
 TEST_CASE("attest: one window decides nothing") {
