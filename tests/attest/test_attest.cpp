@@ -168,7 +168,7 @@ TEST_CASE("attest: a 16-bit server is named although its noise is half of what F
     CHECK(named.evidence.departure(1) > 0.4);
     CHECK(named.verdict == AttestVerdict::fits);
     CHECK(named.best == 0);
-    // Where the noise is nearly as large, FP8 with other scales would look the same.
+    // If the noise is nearly as large, FP8 with other scales would look the same.
     const AttestReport unclear = attest_server(truth, cat(server), 64, 0.14);
     CHECK(unclear.verdict == AttestVerdict::undecided);
     CHECK(unclear.best == 0);

@@ -337,7 +337,7 @@ TEST_CASE("report: a sign for each difference says whether it is beyond chance")
       if (tag.text.ends_with(sign)) signs.push_back(sign);
     }
   }
-  // Of each row the change of perplexity, then the KLD, which the advised cache has none for.
+  // A sign for each change of perplexity, then for each KLD but that of the advised cache.
   CHECK(signs == std::vector<std::string>{" ▲", " =", " =", " ▼", " ▲"});
 }
 
