@@ -48,13 +48,20 @@ class EqualizePlace {
     temp_.write("data.jsonl", text);
   }
 
-  test::CliResult run(const Strings& more) const {
-    Strings arguments = {"equalize", "m", "--data", "data.jsonl", "-o", "out", "--device", "cpu"};
+  test::CliResult run(const Strings& more, const std::string& model = "m") const {
+    Strings arguments = {"equalize", model, "--data", "data.jsonl", "-o", "out", "--device", "cpu"};
     arguments.insert(arguments.end(), more.begin(), more.end());
     return test::run_cli(arguments, temp_.path());
   }
-  std::string refusal(const Strings& more, int exit_code = 3) const {
-    const test::CliResult result = run(more);
+  // Makes the model "quantised" from "m".
+  void quantise(const Strings& more) const {
+    Strings arguments = {"quantize", "m", "-o", "quantised", "-q"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    REQUIRE(test::run_cli(arguments, temp_.path()).exit_code == 0);
+  }
+  std::string refusal(const Strings& more, int exit_code = 3,
+                      const std::string& model = "m") const {
+    const test::CliResult result = run(more, model);
     CHECK(result.exit_code == exit_code);
     CHECK(result.out.empty());
     CHECK(!fs::exists(temp_ / "out"));
@@ -110,6 +117,47 @@ TEST_CASE("cli equalize: says how many heads, the proof, what caches lose, and h
         std::string::npos);
   CHECK(result.out.find("\nfp8_e4m3 amax K and V") != std::string::npos);
   CHECK(result.out.ends_with("  vllm serve out --kv-cache-dtype int8_per_token_head\n"));
+}
+
+TEST_CASE("cli equalize: FP8 weights with a scale for each row take factors in their scales") {
+  const EqualizePlace place;
+  place.quantise({"--scheme", "fp8-dynamic"});
+  const test::CliResult result = place.run({"--for", "int8"}, "quantised");
+  INFO(result.err);
+  REQUIRE(result.exit_code == 0);
+  CHECK(result.out.starts_with("4 of 4 heads equalised for int8_per_token_head, exponents from "));
+  CHECK(result.out.find("\nLogits: bit-equal in BF16 on 80 held-out tokens\n") !=
+        std::string::npos);
+  const Checkpoint before = Checkpoint::open(place / "quantised");
+  const Checkpoint after = Checkpoint::open(place / "out");
+  for (const auto& [name, location] : before.tensors()) {
+    CAPTURE(name);
+    const bool takes =
+        name.ends_with("q_proj.weight_scale") || name.ends_with("k_proj.weight_scale");
+    CHECK((before.read(name) == after.read(name)) == !takes);
+  }
+  CHECK(test::read_file(place / "out/config.json") ==
+        test::read_file(place / "quantised/config.json"));
+}
+
+TEST_CASE("cli equalize: quantised weights with a scale for several rows are refused by name") {
+  const auto refusal_of = [](const Strings& scheme) {
+    const EqualizePlace place;
+    place.quantise(scheme);
+    return place.refusal({"--for", "int8"}, 3, "quantised");
+  };
+  const std::string help =
+      "help: equalise the 16-bit model that it was made from, then quantise that\n";
+  CHECK(refusal_of({"--scheme", "fp8-block"}) ==
+        "fp8kv: equalize: 'quantised': tensor 'model.layers.0.self_attn.q_proj.weight_scale': is "
+        "BF16 [1, 1] (fp8, one scale), expected a scale for each row, since rows take different "
+        "factors\n" +
+            help);
+  CHECK(refusal_of({"--scheme", "fp8-static", "--data", "data.jsonl", "--device", "cpu"}) ==
+        "fp8kv: equalize: 'quantised': tensor 'model.layers.0.self_attn.q_proj.weight_scale': is "
+        "BF16 [1] (fp8, one scale), expected a scale for each row, since rows take different "
+        "factors\n" +
+            help);
 }
 
 TEST_CASE("cli equalize: for NVFP4, whose scales are made afterwards") {
