@@ -8,6 +8,7 @@
 
 #include "checkpoint/checkpoint.h"
 #include "json/json.h"
+#include "support/killed_runs.h"
 #include "support/models/tiny_checkpoint.h"
 #include "support/models/tiny_config.h"
 #include "support/places.h"
@@ -49,9 +50,7 @@ class EqualizePlace {
   }
 
   test::CliResult run(const Strings& more, const std::string& model = "m") const {
-    Strings arguments = {"equalize", model, "--data", "data.jsonl", "-o", "out", "--device", "cpu"};
-    arguments.insert(arguments.end(), more.begin(), more.end());
-    return test::run_cli(arguments, temp_.path());
+    return test::run_cli(arguments(more, model), temp_.path());
   }
   // Makes the model "quantised" from "m".
   void quantise(const Strings& more) const {
@@ -67,10 +66,19 @@ class EqualizePlace {
     CHECK(!fs::exists(temp_ / "out"));
     return result.err;
   }
+  bool killed_after_a_layer(const Strings& more) const {
+    return test::killed_after("out.partial/layer-0.json", temp_.path(), arguments(more, "m"), 3);
+  }
   fs::path operator/(const std::string& name) const { return temp_ / name; }
   const test::TempDir& folder() const { return temp_; }
 
  private:
+  static Strings arguments(const Strings& more, const std::string& model) {
+    Strings all = {"equalize", model, "--data", "data.jsonl", "-o", "out", "--device", "cpu"};
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
+  }
+
   test::TempDir temp_;
 };
 
@@ -183,6 +191,48 @@ TEST_CASE("cli equalize: the same bytes for any number of threads") {
       CHECK(first.try_emplace(name, bytes).first->second == bytes);
     }
   }
+}
+
+TEST_CASE("cli equalize: --resume takes exponents of searched layers, of the same run alone") {
+  if (test::fault_shim().empty()) {
+    MESSAGE("[skipped] sanitizers must be loaded before the shim");
+    return;
+  }
+  const EqualizePlace expected, place;
+  REQUIRE(expected.run({"--for", "int8"}).exit_code == 0);
+  const Strings resumed = {"--for", "int8", "--resume", "--threads", "1"};
+  REQUIRE(place.killed_after_a_layer(resumed));
+  CHECK(place.refusal({"--for", "int8", "--resume", "--samples", "6"})
+            .ends_with("fp8kv: equalize: 'out.partial': is of a run with another model, other "
+                       "options or another version\nhelp: run that again to go on, or remove it: "
+                       "rm -r out.partial\n"));
+  const test::CliResult result = place.run(resumed);
+  INFO(result.err);
+  CHECK(result.exit_code == 0);
+  CHECK(result.err.find("took 1 layer of an earlier run\n") != std::string::npos);
+  CHECK(!fs::exists(place / "out.partial"));
+  for (const auto& entry : fs::directory_iterator(place / "out")) {
+    const std::string name = entry.path().filename().string();
+    if (name == "fp8kv-files.txt") continue;
+    CHECK(test::read_file(entry.path()) == test::read_file(expected / ("out/" + name)));
+  }
+}
+
+TEST_CASE("cli equalize: --resume searches layers again whose exponents were damaged since") {
+  if (test::fault_shim().empty()) {
+    MESSAGE("[skipped] sanitizers must be loaded before the shim");
+    return;
+  }
+  const EqualizePlace place;
+  const Strings resumed = {"--for", "int8", "--resume", "--threads", "1"};
+  REQUIRE(place.killed_after_a_layer(resumed));
+  place.folder().write("out.partial/layer-0.json", "[[9,9,9,9],[0,0,0,0]]");
+  const test::CliResult result = place.run(resumed);
+  CHECK(result.exit_code == 0);
+  CHECK(result.err.find("'out.partial/layer-0.json': changed since it was finished: the exponents "
+                        "of this layer are searched again\n") != std::string::npos);
+  CHECK(result.err.find("of an earlier run") == std::string::npos);
+  CHECK(!fs::exists(place / "out.partial"));
 }
 
 TEST_CASE("cli equalize: a dry run writes nothing, and what cannot be equalised is refused") {
