@@ -39,7 +39,7 @@ constexpr const char* kOtherCaches =
 
 const Refusal kRefusals[] = {
     {[](const ModelConfig& config) { return config.latent.has_value(); },
-     "has latent attention: its heads share one cached vector, of which V is made too",
+     "has latent attention, which has no INT8 or NVFP4 cache here, and FP8 would not gain",
      kOtherCaches},
     {[](const ModelConfig& config) { return config.shares_caches(config.n_layers()); },
      "has layers that read the cache of another layer, whose queries would need its factors",
