@@ -12,6 +12,7 @@
 #include "core/config.h"
 #include "core/kv_format.h"
 #include "equalize/channel_groups.h"
+#include "equalize/kept_exponents.h"
 #include "equalize/scaled_weights.h"
 
 namespace fp8kv {
@@ -19,9 +20,8 @@ namespace fp8kv {
 // The factors of one layer; no units if it writes no cache.
 struct LayerFactors {
   ChannelGroups groups;
-  LayerExponents exponents;    // [units][groups]; all 0 if they were not kept
-  std::vector<bool> kept;      // [units]
-  std::vector<double> ratios;  // [units]: error on held-out windows, relative to no exponents
+  LayerExponents exponents;  // [units][groups]; all 0 if they were not kept
+  std::vector<bool> kept;    // [units]
 };
 
 struct FactorCounts {
@@ -31,10 +31,17 @@ struct FactorCounts {
 };
 FactorCounts count_factors(std::span<const LayerFactors> layers);
 
+struct FindOptions {
+  KvFormat format = KvFormat::int8_per_token_head;
+  int threads = 1;
+  const KeptExponents* kept = nullptr;  // layers are taken from there and kept there; null: none
+};
+
 // Returns the exponents of every layer. They are found on the first part of the samples and kept if
-// they hold up on the second. The same bits for any number of threads. REQUIRES check_foldable.
+// they hold up on the second. The same bits for any number of threads, with or without `kept`.
+// REQUIRES check_foldable.
 std::vector<LayerFactors> find_exponents(const Checkpoint& checkpoint, const ModelConfig& config,
-                                         std::span<const LayerSample> samples, KvFormat format,
-                                         int threads, Log& log);
+                                         std::span<const LayerSample> samples,
+                                         const FindOptions& options, Log& log);
 
 }  // namespace fp8kv

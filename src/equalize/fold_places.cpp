@@ -1,9 +1,11 @@
 #include "equalize/fold_places.h"
 
 #include <algorithm>
+#include <cstring>
 #include <optional>
 
 #include "base/error.h"
+#include "checkpoint/model_weights.h"
 #include "config/families/tensor_table.h"
 
 namespace fp8kv {
@@ -37,7 +39,7 @@ constexpr const char* kOtherCaches =
 
 const Refusal kRefusals[] = {
     {[](const ModelConfig& config) { return config.latent.has_value(); },
-     "has latent attention: its heads share one cached vector, of which V is made too",
+     "has latent attention, which has no INT8 or NVFP4 cache here, and FP8 would not gain",
      kOtherCaches},
     {[](const ModelConfig& config) { return config.shares_caches(config.n_layers()); },
      "has layers that read the cache of another layer, whose queries would need its factors",
@@ -45,9 +47,6 @@ const Refusal kRefusals[] = {
     {[](const ModelConfig& config) { return config.block.qk_norm == QkNorm::plain; },
      "normalises Q and K without weights, which takes factors out again", kOtherCaches},
     {takes_v_from_k, "takes V from the projection of K, which factors would change", kOtherCaches},
-    {[](const ModelConfig& config) { return !config.stored_as.empty(); },
-     "has quantised weights, whose codes cannot take every power of two",
-     "equalise the 16-bit model, then quantise that: 'fp8kv quantize' keeps the rows' scales"},
     {[](const ModelConfig& config) { return config.dtype == DType::f16; },
      "has float16 weights: Q and K below 2^-14 would lose bits",
      "equalise the model in bfloat16 or float32"},
@@ -94,6 +93,65 @@ class LayerFold {
   int64_t group_;  // query heads per KV head
 };
 
+// Whether this part of a layer takes factors.
+bool takes_factors(const TensorPart& part, const FoldRoles& roles) {
+  return part.role == roles.q || part.role == roles.k;
+}
+
+bool takes_factors(const ModelTensor& tensor, const FoldRoles& roles) {
+  return std::any_of(tensor.parts.begin(), tensor.parts.end(),
+                     [&](const TensorPart& part) { return takes_factors(part, roles); });
+}
+
+// A tensor of plain numbers, without its rows.
+FoldedTensor plain_places(const ModelTensor& tensor, const TensorEntry& entry, bool is_norm,
+                          bool plus_one) {
+  FoldedTensor made{.name = tensor.name, .dtype = entry.dtype};
+  made.plus_one = is_norm && !tensor.is_bias && plus_one;
+  if (is_norm || tensor.is_bias) return made;
+  const bool turned = is_turned(tensor.layout);
+  made.count = entry.shape[turned ? 0 : 1];
+  made.row_step = turned ? 1 : entry.shape[1];
+  made.step = turned ? entry.shape[1] : 1;
+  return made;
+}
+
+bool has_scale_for_each_row(const StoredWeight& stored) {
+  return stored.matrix.row_step > 0 && stored.matrix.block_rows == 1;
+}
+
+// The scales of a quantised matrix, without rows. REQUIRES has_scale_for_each_row.
+FoldedTensor scale_places(const Checkpoint& checkpoint, const StoredWeight& stored) {
+  const QuantisedMatrix& matrix = stored.matrix;
+  FoldedTensor made{.name = stored.scales->name,
+                    .dtype = matrix.scale_dtype,
+                    .count = matrix.n_groups,
+                    .row_step = matrix.row_step,
+                    .step = matrix.group_step,
+                    .are_scales = true};
+  if (stored.overall == nullptr) return made;
+  float overall = 0;
+  std::memcpy(&overall, checkpoint.read(stored.overall->name).data(), sizeof overall);
+  made.overall = matrix.divides ? 1 / double{overall} : double{overall};
+  return made;
+}
+
+// Throws if a scale of Q or K belongs to more than one row.
+void check_scales(const Checkpoint& checkpoint, const ModelConfig& config, int64_t layer) {
+  const ModelWeights weights(checkpoint, config.dtype);
+  for (const ModelTensor& tensor : layer_tensors(config, layer)) {
+    if (!takes_factors(tensor, fold_roles(config.block.qk_norm))) continue;
+    const std::optional<Weight> weight = weights.find(tensor);
+    if (!weight || !weight->stored || has_scale_for_each_row(*weight->stored)) continue;
+    const TensorEntry& scales = *weight->stored->scales;
+    throw Error(
+        cat(quote(checkpoint.folder().string()), ": tensor ", quote(scales.name), ": is ",
+            dtype_name(scales.dtype), " ", scales.shape.text(), " (", form_text(*weight->stored),
+            "), expected a scale for each row, since rows take different factors"),
+        "equalise the 16-bit model that it was made from, then quantise that");
+  }
+}
+
 }  // namespace
 
 int64_t fold_units(const ModelConfig& config, int64_t layer) {
@@ -105,21 +163,20 @@ std::vector<FoldedTensor> folded_tensors(const Checkpoint& checkpoint, const Mod
   const FoldRoles roles = fold_roles(config.block.qk_norm);
   const bool is_norm = config.block.qk_norm != QkNorm::none;
   const LayerFold fold(config, layer);
+  const ModelWeights weights(checkpoint, config.dtype);
   std::vector<FoldedTensor> folded;
-  for (const ModelTensor& tensor : layer_tensors(config, layer)) {
-    FoldedTensor made{.name = tensor.name,
-                      .is_matrix = !is_norm && !tensor.is_bias,
-                      .turned = !tensor.is_bias && is_turned(tensor.layout),
-                      .plus_one = is_norm && !tensor.is_bias && config.block.norm_plus_one,
-                      .rows = {}};
+  for (const ModelTensor& each : layer_tensors(config, layer)) {
+    if (!takes_factors(each, roles)) continue;
+    const Weight weight = weights.at(each);
+    const ModelTensor tensor = weight.stored ? decoded_tensor(each, *weight.stored) : each;
+    FP8KV_ASSERT(tensor.layout != TensorLayout::in_turn &&
+                 tensor.layout != TensorLayout::columns_in_turn);
+    FoldedTensor made =
+        weight.stored ? scale_places(checkpoint, *weight.stored)
+                      : plain_places(tensor, *weight.plain, is_norm, config.block.norm_plus_one);
     for (const TensorPart& part : tensor.parts) {
-      if (part.role != roles.q && part.role != roles.k) continue;
-      FP8KV_ASSERT(tensor.layout != TensorLayout::in_turn &&
-                   tensor.layout != TensorLayout::columns_in_turn);
-      fold.add(tensor, part, part.role == roles.k, made.rows);
+      if (takes_factors(part, roles)) fold.add(tensor, part, part.role == roles.k, made.rows);
     }
-    if (made.rows.empty()) continue;
-    checkpoint.at(made.name);
     folded.push_back(std::move(made));
   }
   return folded;
@@ -131,6 +188,9 @@ void check_foldable(const Checkpoint& checkpoint, const ModelConfig& config) {
     throw Error(cat(quote(checkpoint.folder().string()), ": ", config.architecture, " ",
                     each.reason, ", so it cannot be equalised"),
                 each.help);
+  }
+  for (int64_t layer = 0; layer < config.n_layers(); ++layer) {
+    if (config.writes_cache(layer)) check_scales(checkpoint, config, layer);
   }
 }
 

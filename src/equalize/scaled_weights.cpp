@@ -5,7 +5,9 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "core/fp8.h"
 #include "core/half.h"
+#include "core/quantised_matrix.h"
 
 namespace fp8kv {
 namespace {
@@ -13,21 +15,36 @@ namespace {
 float load(DType dtype, const std::byte* from) {
   uint16_t half = 0;
   float value = 0;
-  if (dtype == DType::f32) {
-    std::memcpy(&value, from, sizeof value);
-    return value;
+  switch (dtype) {
+    case DType::f32:
+      std::memcpy(&value, from, sizeof value);
+      return value;
+    case DType::f8_e4m3:
+      return fp8_decode<Fp8Format::e4m3fn>(static_cast<uint8_t>(*from));
+    case DType::f8_e8m0:
+      return e8m0_decode(static_cast<uint8_t>(*from));
+    default:
+      std::memcpy(&half, from, sizeof half);
+      return dtype == DType::f16 ? f16_to_float(half) : bf16_to_float(half);
   }
-  std::memcpy(&half, from, sizeof half);
-  return dtype == DType::f16 ? f16_to_float(half) : bf16_to_float(half);
 }
 
 void store(DType dtype, float value, char* to) {
-  if (dtype == DType::f32) {
-    std::memcpy(to, &value, sizeof value);
-    return;
+  uint16_t half = 0;
+  switch (dtype) {
+    case DType::f32:
+      std::memcpy(to, &value, sizeof value);
+      return;
+    case DType::f8_e4m3:
+      *to = static_cast<char>(fp8_encode<Fp8Format::e4m3fn>(value));
+      return;
+    case DType::f8_e8m0:
+      *to = static_cast<char>(float_bits(value) >> 23);
+      return;
+    default:
+      half = dtype == DType::f16 ? f16_from_float(value) : bf16_from_float(value);
+      std::memcpy(to, &half, sizeof half);
   }
-  const uint16_t half = dtype == DType::f16 ? f16_from_float(value) : bf16_from_float(value);
-  std::memcpy(to, &half, sizeof half);
 }
 
 float rounded(DType dtype, float value) {
@@ -41,9 +58,26 @@ struct NormalRange {
 };
 
 NormalRange normal_range(DType dtype) {
-  if (dtype == DType::f16) return {0x1p-14, 65504.0};
-  if (dtype == DType::bf16) return {0x1p-126, 0x1.FEp127};
-  return {0x1p-126, 0x1.FFFFFEp127};
+  switch (dtype) {
+    case DType::f16:
+      return {0x1p-14, 65504.0};
+    case DType::bf16:
+      return {0x1p-126, 0x1.FEp127};
+    case DType::f8_e4m3:
+      return {0x1p-6, 448.0};
+    case DType::f8_e8m0:
+      return {0x1p-126, 0x1p127};
+    default:
+      return {0x1p-126, 0x1.FFFFFEp127};
+  }
+}
+
+// A weight is a code times a scale, and codes lie between 2^-16 and 2^16. Scales in this range make
+// no weight that overflows or is subnormal.
+constexpr NormalRange kScaleRange = {0x1p-100, 0x1p100};
+
+bool is_in(const NormalRange& range, double least, double most) {
+  return least >= range.least && most <= range.most;
 }
 
 // The new stored value of a weight w, for models that compute with 1 + w.
@@ -56,26 +90,9 @@ bool is_exact_plus_one(DType dtype, float weight, int exponent) {
   return 1.0f + made == std::ldexp(1.0f + weight, exponent);
 }
 
-// The positions of the elements in one row of a tensor.
-class RowPlaces {
- public:
-  RowPlaces(const TensorEntry& entry, const FoldedTensor& tensor) {
-    if (!tensor.is_matrix) return;
-    count_ = tensor.turned ? entry.shape[0] : entry.shape[1];
-    row_step_ = tensor.turned ? 1 : entry.shape[1];
-    step_ = tensor.turned ? entry.shape[1] : 1;
-  }
-
-  int64_t count() const { return count_; }
-  size_t at(int64_t row, int64_t i) const {
-    return static_cast<size_t>(row * row_step_ + i * step_);
-  }
-
- private:
-  int64_t count_ = 1;
-  int64_t row_step_ = 1;
-  int64_t step_ = 1;
-};
+size_t place_of(const FoldedTensor& tensor, int64_t row, int64_t i) {
+  return static_cast<size_t>(row * tensor.row_step + i * tensor.step) * dtype_bytes(tensor.dtype);
+}
 
 std::vector<size_t> group_of_channel(const ChannelGroups& groups) {
   std::vector<size_t> of;
@@ -91,10 +108,10 @@ std::vector<size_t> group_of_channel(const ChannelGroups& groups) {
 // Removes exponents from `allowed` that are not exact for one row.
 class RowCheck {
  public:
-  RowCheck(DType dtype, bool plus_one) : dtype_(dtype), plus_one_(plus_one) {}
+  explicit RowCheck(const FoldedTensor& tensor) : tensor_(tensor) {}
 
   void add(float weight) {
-    if (plus_one_) return weights_.push_back(weight);
+    if (tensor_.plus_one) return weights_.push_back(weight);
     const double magnitude = std::abs(double{weight});
     if (magnitude == 0) return;
     least_ = std::min(least_, magnitude);
@@ -109,15 +126,18 @@ class RowCheck {
 
  private:
   bool is_exact(int exponent) const {
-    const auto exact = [&](float weight) { return is_exact_plus_one(dtype_, weight, exponent); };
-    if (plus_one_) return std::all_of(weights_.begin(), weights_.end(), exact);
+    const auto exact = [&](float weight) {
+      return is_exact_plus_one(tensor_.dtype, weight, exponent);
+    };
+    if (tensor_.plus_one) return std::all_of(weights_.begin(), weights_.end(), exact);
     if (most_ == 0) return true;
-    const NormalRange range = normal_range(dtype_);
-    return std::ldexp(least_, exponent) >= range.least && std::ldexp(most_, exponent) <= range.most;
+    const double least = std::ldexp(least_, exponent), most = std::ldexp(most_, exponent);
+    return is_in(normal_range(tensor_.dtype), least, most) &&
+           (!tensor_.are_scales ||
+            is_in(kScaleRange, least * tensor_.overall, most * tensor_.overall));
   }
 
-  DType dtype_;
-  bool plus_one_;
+  const FoldedTensor& tensor_;
   std::vector<float> weights_;
   double least_ = HUGE_VAL, most_ = 0;
 };
@@ -130,14 +150,11 @@ AllowedExponents exact_exponents(const Checkpoint& checkpoint,
   AllowedExponents allowed(static_cast<size_t>(units), std::vector<ExponentSet>(groups.size()));
   const std::vector<size_t> group_of = group_of_channel(groups);
   for (const FoldedTensor& tensor : tensors) {
-    const TensorEntry& entry = checkpoint.at(tensor.name);
     const MappedTensor mapped = checkpoint.map(tensor.name);
-    const size_t size = dtype_bytes(entry.dtype);
-    const RowPlaces places(entry, tensor);
     for (const FoldedRow& row : tensor.rows) {
-      RowCheck check(entry.dtype, tensor.plus_one);
-      for (int64_t i = 0; i < places.count(); ++i) {
-        check.add(load(entry.dtype, mapped.view.data + places.at(row.row, i) * size));
+      RowCheck check(tensor);
+      for (int64_t i = 0; i < tensor.count; ++i) {
+        check.add(load(tensor.dtype, mapped.view.data + place_of(tensor, row.row, i)));
       }
       check.apply(
           row.sign,
@@ -149,20 +166,17 @@ AllowedExponents exact_exponents(const Checkpoint& checkpoint,
 
 std::string scaled_tensor(const Checkpoint& checkpoint, const FoldedTensor& tensor,
                           const LayerExponents& exponents, const ChannelGroups& groups) {
-  const TensorEntry& entry = checkpoint.at(tensor.name);
   std::string bytes = checkpoint.read(tensor.name);
   const std::vector<size_t> group_of = group_of_channel(groups);
-  const size_t size = dtype_bytes(entry.dtype);
-  const RowPlaces places(entry, tensor);
   for (const FoldedRow& row : tensor.rows) {
     const Exponents& of_unit = exponents[static_cast<size_t>(row.unit)];
     const int exponent = row.sign * of_unit[group_of[static_cast<size_t>(row.channel)]];
     if (exponent == 0) continue;
-    for (int64_t i = 0; i < places.count(); ++i) {
-      char* to = bytes.data() + places.at(row.row, i) * size;
-      const float weight = load(entry.dtype, reinterpret_cast<const std::byte*>(to));
-      store(entry.dtype,
-            tensor.plus_one ? scaled_plus_one(entry.dtype, weight, exponent)
+    for (int64_t i = 0; i < tensor.count; ++i) {
+      char* to = bytes.data() + place_of(tensor, row.row, i);
+      const float weight = load(tensor.dtype, reinterpret_cast<const std::byte*>(to));
+      store(tensor.dtype,
+            tensor.plus_one ? scaled_plus_one(tensor.dtype, weight, exponent)
                             : std::ldexp(weight, exponent),
             to);
     }

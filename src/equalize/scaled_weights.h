@@ -1,4 +1,5 @@
-// Multiplies weights by powers of two: checks that this is exact, and makes the bytes.
+// Multiplies weights, or their scales, by powers of two: checks that this is exact, and makes the
+// bytes.
 #pragma once
 
 #include <cstddef>
@@ -18,8 +19,8 @@ namespace fp8kv {
 using LayerExponents = std::vector<Exponents>;
 using AllowedExponents = std::vector<std::vector<ExponentSet>>;
 
-// The exponents that keep every weight of these tensors exact. No weight overflows or becomes
-// subnormal. If the model adds 1 to a weight, the F32 sum is scaled without rounding.
+// The exponents that keep every weight of these tensors exact. No weight and no scale overflows or
+// becomes subnormal. If the model adds 1 to a weight, the F32 sum is scaled without rounding.
 AllowedExponents exact_exponents(const Checkpoint& checkpoint,
                                  std::span<const FoldedTensor> tensors, int64_t units,
                                  const ChannelGroups& groups);

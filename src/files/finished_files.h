@@ -2,10 +2,12 @@
 // after it was stopped.
 #pragma once
 
+#include <concepts>
 #include <filesystem>
 #include <span>
 #include <string>
 
+#include "base/error.h"
 #include "files/descriptor.h"
 
 namespace fp8kv {
@@ -43,5 +45,17 @@ class FinishedFiles {
   std::filesystem::path folder_;
   FileDescriptor lock_;
 };
+
+// Runs `work`. If it is interrupted, the error tells where `what` is kept: "finished shards".
+template <std::invocable Work>
+void keeping(const FinishedFiles& finished, const char* what, const Work& work) {
+  try {
+    work();
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::interrupted) throw;
+    throw Error(cat("interrupted, ", what, " kept in ", quote(finished.path().string())),
+                "the same command goes on from there", ErrorKind::interrupted);
+  }
+}
 
 }  // namespace fp8kv

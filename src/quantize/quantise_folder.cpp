@@ -214,18 +214,6 @@ void plan_scales(const Checkpoint& checkpoint, const KvScales& scales, QuantiseR
   report.written_bytes += shard.size();
 }
 
-// Runs `work`. If it is interrupted, the error tells where finished shards are kept.
-template <typename Work>
-void keeping(const FinishedFiles& finished, const Work& work) {
-  try {
-    work();
-  } catch (const Error& error) {
-    if (error.kind() != ErrorKind::interrupted) throw;
-    throw Error(cat("interrupted, finished shards kept in ", quote(finished.path().string())),
-                "the same command goes on from there", ErrorKind::interrupted);
-  }
-}
-
 }  // namespace
 
 void check_quantisable(const Checkpoint& checkpoint, const ModelConfig& config, const fs::path& out,
@@ -266,7 +254,7 @@ QuantiseReport quantise_folder(const Checkpoint& checkpoint, const ModelConfig& 
       checkpoint.check_unchanged();
       staged.publish();
     };
-    finished ? keeping(*finished, write) : write();
+    finished ? keeping(*finished, "finished shards", write) : write();
     if (finished) finished->remove(folder.shard_names());
     sort_files(folder.report());
     return folder.report();

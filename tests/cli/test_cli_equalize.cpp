@@ -8,6 +8,7 @@
 
 #include "checkpoint/checkpoint.h"
 #include "json/json.h"
+#include "support/killed_runs.h"
 #include "support/models/tiny_checkpoint.h"
 #include "support/models/tiny_config.h"
 #include "support/places.h"
@@ -48,22 +49,36 @@ class EqualizePlace {
     temp_.write("data.jsonl", text);
   }
 
-  test::CliResult run(const Strings& more) const {
-    Strings arguments = {"equalize", "m", "--data", "data.jsonl", "-o", "out", "--device", "cpu"};
-    arguments.insert(arguments.end(), more.begin(), more.end());
-    return test::run_cli(arguments, temp_.path());
+  test::CliResult run(const Strings& more, const std::string& model = "m") const {
+    return test::run_cli(arguments(more, model), temp_.path());
   }
-  std::string refusal(const Strings& more, int exit_code = 3) const {
-    const test::CliResult result = run(more);
+  // Makes the model "quantised" from "m".
+  void quantise(const Strings& more) const {
+    Strings arguments = {"quantize", "m", "-o", "quantised", "-q"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    REQUIRE(test::run_cli(arguments, temp_.path()).exit_code == 0);
+  }
+  std::string refusal(const Strings& more, int exit_code = 3,
+                      const std::string& model = "m") const {
+    const test::CliResult result = run(more, model);
     CHECK(result.exit_code == exit_code);
     CHECK(result.out.empty());
     CHECK(!fs::exists(temp_ / "out"));
     return result.err;
   }
+  bool killed_after_a_layer(const Strings& more) const {
+    return test::killed_after("out.partial/layer-0.json", temp_.path(), arguments(more, "m"), 3);
+  }
   fs::path operator/(const std::string& name) const { return temp_ / name; }
   const test::TempDir& folder() const { return temp_; }
 
  private:
+  static Strings arguments(const Strings& more, const std::string& model) {
+    Strings all = {"equalize", model, "--data", "data.jsonl", "-o", "out", "--device", "cpu"};
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
+  }
+
   test::TempDir temp_;
 };
 
@@ -112,6 +127,47 @@ TEST_CASE("cli equalize: says how many heads, the proof, what caches lose, and h
   CHECK(result.out.ends_with("  vllm serve out --kv-cache-dtype int8_per_token_head\n"));
 }
 
+TEST_CASE("cli equalize: FP8 weights with a scale for each row take factors in their scales") {
+  const EqualizePlace place;
+  place.quantise({"--scheme", "fp8-dynamic"});
+  const test::CliResult result = place.run({"--for", "int8"}, "quantised");
+  INFO(result.err);
+  REQUIRE(result.exit_code == 0);
+  CHECK(result.out.starts_with("4 of 4 heads equalised for int8_per_token_head, exponents from "));
+  CHECK(result.out.find("\nLogits: bit-equal in BF16 on 80 held-out tokens\n") !=
+        std::string::npos);
+  const Checkpoint before = Checkpoint::open(place / "quantised");
+  const Checkpoint after = Checkpoint::open(place / "out");
+  for (const auto& [name, location] : before.tensors()) {
+    CAPTURE(name);
+    const bool takes =
+        name.ends_with("q_proj.weight_scale") || name.ends_with("k_proj.weight_scale");
+    CHECK((before.read(name) == after.read(name)) == !takes);
+  }
+  CHECK(test::read_file(place / "out/config.json") ==
+        test::read_file(place / "quantised/config.json"));
+}
+
+TEST_CASE("cli equalize: quantised weights with a scale for several rows are refused by name") {
+  const auto refusal_of = [](const Strings& scheme) {
+    const EqualizePlace place;
+    place.quantise(scheme);
+    return place.refusal({"--for", "int8"}, 3, "quantised");
+  };
+  const std::string help =
+      "help: equalise the 16-bit model that it was made from, then quantise that\n";
+  CHECK(refusal_of({"--scheme", "fp8-block"}) ==
+        "fp8kv: equalize: 'quantised': tensor 'model.layers.0.self_attn.q_proj.weight_scale': is "
+        "BF16 [1, 1] (fp8, one scale), expected a scale for each row, since rows take different "
+        "factors\n" +
+            help);
+  CHECK(refusal_of({"--scheme", "fp8-static", "--data", "data.jsonl", "--device", "cpu"}) ==
+        "fp8kv: equalize: 'quantised': tensor 'model.layers.0.self_attn.q_proj.weight_scale': is "
+        "BF16 [1] (fp8, one scale), expected a scale for each row, since rows take different "
+        "factors\n" +
+            help);
+}
+
 TEST_CASE("cli equalize: for NVFP4, whose scales are made afterwards") {
   const EqualizePlace place(16);
   const test::CliResult result = place.run({"--for", "nvfp4"});
@@ -135,6 +191,48 @@ TEST_CASE("cli equalize: the same bytes for any number of threads") {
       CHECK(first.try_emplace(name, bytes).first->second == bytes);
     }
   }
+}
+
+TEST_CASE("cli equalize: --resume takes exponents of searched layers, of the same run alone") {
+  if (test::fault_shim().empty()) {
+    MESSAGE("[skipped] sanitizers must be loaded before the shim");
+    return;
+  }
+  const EqualizePlace expected, place;
+  REQUIRE(expected.run({"--for", "int8"}).exit_code == 0);
+  const Strings resumed = {"--for", "int8", "--resume", "--threads", "1"};
+  REQUIRE(place.killed_after_a_layer(resumed));
+  CHECK(place.refusal({"--for", "int8", "--resume", "--samples", "6"})
+            .ends_with("fp8kv: equalize: 'out.partial': is of a run with another model, other "
+                       "options or another version\nhelp: run that again to go on, or remove it: "
+                       "rm -r out.partial\n"));
+  const test::CliResult result = place.run(resumed);
+  INFO(result.err);
+  CHECK(result.exit_code == 0);
+  CHECK(result.err.find("took 1 layer of an earlier run\n") != std::string::npos);
+  CHECK(!fs::exists(place / "out.partial"));
+  for (const auto& entry : fs::directory_iterator(place / "out")) {
+    const std::string name = entry.path().filename().string();
+    if (name == "fp8kv-files.txt") continue;
+    CHECK(test::read_file(entry.path()) == test::read_file(expected / ("out/" + name)));
+  }
+}
+
+TEST_CASE("cli equalize: --resume searches layers again whose exponents were damaged since") {
+  if (test::fault_shim().empty()) {
+    MESSAGE("[skipped] sanitizers must be loaded before the shim");
+    return;
+  }
+  const EqualizePlace place;
+  const Strings resumed = {"--for", "int8", "--resume", "--threads", "1"};
+  REQUIRE(place.killed_after_a_layer(resumed));
+  place.folder().write("out.partial/layer-0.json", "[[9,9,9,9],[0,0,0,0]]");
+  const test::CliResult result = place.run(resumed);
+  CHECK(result.exit_code == 0);
+  CHECK(result.err.find("'out.partial/layer-0.json': changed since it was finished: the exponents "
+                        "of this layer are searched again\n") != std::string::npos);
+  CHECK(result.err.find("of an earlier run") == std::string::npos);
+  CHECK(!fs::exists(place / "out.partial"));
 }
 
 TEST_CASE("cli equalize: a dry run writes nothing, and what cannot be equalised is refused") {

@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "checkpoint/checkpoint.h"
 #include "json/json.h"
+#include "support/killed_runs.h"
 #include "support/models/tiny_checkpoint.h"
 #include "support/models/tiny_config.h"
 #include "support/places.h"
@@ -75,22 +76,10 @@ std::map<std::string, std::string> contents(const fs::path& folder) {
   return files;
 }
 
-// Kills the command later and later, until it has finished only the first shard.
+// Kills runs until one leaves a finished shard.
 bool killed_after_a_shard(const Place& place, const Strings& command) {
-  using Entries = std::vector<fs::directory_entry>;
-  bool kept = false;
-  for (int at = 10; at < 400 && !kept; ++at) {
-    for (const auto& entry : Entries(fs::directory_iterator(place / "."), {})) {
-      if (entry.path().filename().string().starts_with("out.")) fs::remove_all(entry.path());
-    }
-    const test::CliResult killed = test::run_cli(
-        command, {.folder = place.folder().path(),
-                  .environment = {cat("LD_PRELOAD=", test::fault_shim()),
-                                  cat("FP8KV_FAULT_AT=", at), "FP8KV_FAULT_ERRNO=0"}});
-    REQUIRE(killed.exit_code == 128 + SIGKILL);
-    kept = fs::exists(place / "out.partial/model-00001-of-00002.safetensors");
-  }
-  return kept;
+  return test::killed_after("out.partial/model-00001-of-00002.safetensors", place.folder().path(),
+                            command);
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 #include <cmath>
+#include <cstring>
 #include <filesystem>
+#include <map>
 #include <set>
 #include <string>
 #include <vector>
@@ -17,8 +19,10 @@
 #include "equalize/logits_digest.h"
 #include "support/expect_error.h"
 #include "support/models/family_model.h"
+#include "support/models/goldens.h"
 #include "support/models/tiny_checkpoint.h"
 #include "support/models/tiny_config.h"
+#include "support/places.h"
 #include "support/temp_dir.h"
 
 namespace fp8kv {
@@ -96,6 +100,47 @@ TEST_CASE("equalized folder: every family's logits keep every bit, or it is refu
   CHECK(folded.size() >= 10);
 }
 
+TEST_CASE("equalized folder: every form of quantised weights keeps every bit, or is refused") {
+  // Models with one scale for several rows, or without a place for factors.
+  const std::map<std::string, std::string> refused = {
+      {"fp8-block", "is F32 [2, 2] (fp8, a scale for each 24 x 20), expected a scale for each row"},
+      {"fp8-block-ct", "is F32 [1, 1] (fp8, one scale), expected a scale for each row"},
+      {"fp8-tensor", "is F32 [] (fp8, one scale), expected a scale for each row"},
+      {"llama4-fp8-fbgemm", "normalises Q and K without weights"},
+      {"llama4-fp8-modelopt", "normalises Q and K without weights"},
+      {"llama4-nvfp4", "normalises Q and K without weights"},
+      {"llmcompressor-fp8-block", "is F32 [1, 1] (fp8, one scale)"},
+      {"modelopt-fp8", "is F32 [] (fp8, one scale)"},
+      {"modelopt-fp8-blocks", "is F32 [] (fp8, one scale)"},
+      {"quark-fp8", "is F32 [] (fp8, one scale)"},
+      {"quark-int8", "is F32 [] (int8, one scale)"}};
+  const std::filesystem::path goldens = test::source_dir() / "tests/golden/quantised";
+  for (const auto& entry : std::filesystem::directory_iterator(goldens)) {
+    const std::string name = entry.path().filename().string();
+    CAPTURE(name);
+    const test::Golden golden = test::golden(("quantised/" + name).c_str());
+    const Checkpoint checkpoint = Checkpoint::open(golden.folder);
+    const ModelConfig config = read_model_config(checkpoint);
+    const auto expected = refused.find(name);
+    const std::string refusal = refusal_of(checkpoint, config);
+    CHECK(refusal.empty() == (expected == refused.end()));
+    if (expected != refused.end()) CHECK(refusal.find(expected->second) != std::string::npos);
+    if (!refusal.empty()) continue;
+    const std::vector<LayerFactors> factors = some_factors(checkpoint, config);
+    // Random weights have large and small scales in each row, which leaves E4M3 no room.
+    if (!any_factor(factors) && name.ends_with("-nvfp4")) continue;
+    CHECK(any_factor(factors));
+    const test::TempDir folder;
+    std::filesystem::create_directory(folder / "eq");
+    write_equalized(checkpoint, config, factors, "{}", folder / "eq");
+    const Checkpoint made = Checkpoint::open(folder / "eq");
+    CHECK(fingerprint_of(model_identity(made, config)) !=
+          fingerprint_of(model_identity(checkpoint, config)));
+    const std::vector<int32_t> ids(golden.ids.begin(), golden.ids.begin() + 8);
+    CHECK(digest_of(made, read_model_config(made), ids) == digest_of(checkpoint, config, ids));
+  }
+}
+
 TEST_CASE("equalized folder: only weights of K and Q change, each by its power of two") {
   const test::TempDir folder;
   test::TinyConfig tiny = test::tiny_config("Qwen2ForCausalLM");
@@ -144,9 +189,6 @@ TEST_CASE("equalized folder: models that factors would change are refused with a
   CHECK(refusal_of(checkpoint, config).find("float16 weights") != std::string::npos);
   config.dtype = DType::bf16;
   CHECK(refusal_of(checkpoint, config).empty());
-  config.stored_as = "fp8, a scale for each row";
-  CHECK(refusal_of(checkpoint, config).find("quantised weights") != std::string::npos);
-  config.stored_as = "";
   config.block.qk_norm = QkNorm::plain;
   CHECK(refusal_of(checkpoint, config).find("without weights") != std::string::npos);
   config.block.qk_norm = QkNorm::none;
@@ -205,6 +247,30 @@ TEST_CASE("exact exponents: none overflows, becomes subnormal or rounds a sum wi
   CHECK(!allowed[0][1].has(-3));
   CHECK(allowed[0][2].has(-8));
   CHECK(allowed[1][0].has(8));
+}
+
+TEST_CASE("exact exponents: scales of F16 neither overflow nor become subnormal") {
+  const test::TempDir folder;
+  std::filesystem::copy(test::source_dir() / "tests/golden/quantised/packed-int4", folder / "m",
+                        std::filesystem::copy_options::recursive);
+  const std::string name = "model.layers.0.self_attn.k_proj.weight_scale";
+  const TensorEntry scales = Checkpoint::open(folder / "m").at(name);
+  std::string bytes = test::read_file(folder / "m/model.safetensors");
+  const auto put = [&](size_t element, float value) {
+    const uint16_t half = f16_from_float(value);
+    std::memcpy(bytes.data() + scales.begin + 2 * element, &half, 2);
+  };
+  put(0, 0x1p13f);   // two groups in a row: row 0 may be doubled twice
+  put(2, 0x1p-13f);  // row 1 may be halved once
+  folder.write("m/model.safetensors", bytes);
+  const Checkpoint checkpoint = Checkpoint::open(folder / "m");
+  const ModelConfig config = read_model_config(checkpoint);
+  const AllowedExponents allowed = exact_exponents(
+      checkpoint, folded_tensors(checkpoint, config, 0), 2, channel_groups(config, 0));
+  CHECK(allowed[0][0].has(2));
+  CHECK(!allowed[0][0].has(3));
+  CHECK(allowed[0][1].has(-1));
+  CHECK(!allowed[0][1].has(-2));
 }
 
 }  // namespace fp8kv

@@ -65,6 +65,8 @@ CLI::App* add_equalize(CLI::App& app, EqualizeOptions& options) {
   add_shuffle(*command, options.choice);
   add_chat(*command, options.chat);
   add_windows(*command, options.windows, 2);
+  command->add_flag("--resume", options.resume,
+                    "Keep the exponents of searched layers in OUT.partial, and go on from there");
   command->add_flag("--dry-run", options.dry_run, "Search and report, write nothing");
   command->add_flag("-f,--force", options.force,
                     "Replace a folder OUT that fp8kv made, in one step");

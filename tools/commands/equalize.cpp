@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/shell.h"
 #include "calib/collect.h"
+#include "calib/run_identity.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/model_identity.h"
 #include "checkpoint/read_model_config.h"
@@ -20,7 +21,9 @@
 #include "equalize/equalized_folder.h"
 #include "equalize/find_exponents.h"
 #include "equalize/fold_places.h"
+#include "equalize/kept_exponents.h"
 #include "equalize/logits_digest.h"
+#include "files/finished_files.h"
 #include "inputs/known_config.h"
 #include "inputs/model_text.h"
 #include "json/json.h"
@@ -100,13 +103,24 @@ class Equalizer {
   }
 
   Equalized run() {
+    if (!options_.resume || options_.dry_run) return equalize(nullptr);
+    const KeptExponents kept(options_.out, identity(), log_);
+    Equalized made;
+    keeping(kept.files(), "the exponents of searched layers", [&] { made = equalize(&kept); });
+    kept.remove(made.layers.size());
+    return made;
+  }
+
+ private:
+  Equalized equalize(const KeptExponents* kept) {
     Equalized made;
     KeySamples samples(*backend_, config_, text_.search,
                        {.search_windows = text_.first_part, .threads = threads_});
     magnitudes_ =
         collect_magnitudes(checkpoint_, config_, samples, text_.search, log_, {.keys = &samples});
     made.layers =
-        find_exponents(checkpoint_, config_, samples.layers(), cache_.format, threads_, log_);
+        find_exponents(checkpoint_, config_, samples.layers(),
+                       {.format = cache_.format, .threads = threads_, .kept = kept}, log_);
     if (options_.dry_run) return made;
     StagedDirectory staged(options_.out, options_.force);
     with_context(cat(quote(options_.out.string()), " was not made"), [&] {
@@ -119,7 +133,16 @@ class Equalizer {
     return made;
   }
 
- private:
+  // Everything that decides the exponents, as one text.
+  std::string identity() const {
+    JsonWriter json;
+    json.begin_object().member("format", cache_.full).member("searched", text_.first_part);
+    const RunIdentity run =
+        run_identity(FP8KV_VERSION, checkpoint_, config_, text_.search, *backend_);
+    for (const RunPart& part : run.parts) json.member(part.key, part.value);
+    return json.end_object().text();
+  }
+
   std::string record(std::span<const LayerFactors> layers) const {
     return record_text({.tool_version = FP8KV_VERSION,
                         .model = utf8_name(checkpoint_.folder().filename().string()),
@@ -235,7 +258,12 @@ void check_equalize_outputs(const EqualizeOptions& options, Log& log) {
   add_inputs(inputs, "--held-out", options.held_out);
   const OutputFile out = {.flag = "--out", .path = options.out, .is_folder = true};
   check_inputs_kept(inputs, {out});
-  if (!options.dry_run) report_leftovers({out}, log);
+  const OutputFile kept = {.flag = "--resume",
+                           .path = FinishedFiles::path_for(options.out),
+                           .is_folder = true,
+                           .own = true};
+  if (options.resume) check_inputs_kept(inputs, {kept});
+  if (!options.dry_run) report_leftovers({out, kept}, log);
 }
 
 }  // namespace

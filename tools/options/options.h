@@ -295,6 +295,7 @@ struct EqualizeOptions : CommonOptions {
   bool strict = false;  // refuse unknown keys of config.json
   bool dry_run = false;
   bool force = false;
+  bool resume = false;  // keep exponents of searched layers, and reuse those of an earlier run
 };
 
 struct FitCommandOptions : CommonOptions {
