@@ -12,8 +12,9 @@ namespace {
 constexpr size_t kFirstRound = 4;
 constexpr size_t kLargestRound = 16;
 
-// The fewest windows before any answer except "undecided".
+// The fewest windows before any answer except "undecided", and before "none of these".
 constexpr size_t kLeastWindows = 8;
+constexpr size_t kLeastForNone = 16;
 
 // A cache fits if it explains this share of the server's deviations. In measurements the right
 // cache explained 0.21 to 0.71 (docs/serving.md).
@@ -27,12 +28,17 @@ constexpr double kLeastApart = 1.25;
 // They can be told apart all the same if the odds against one exceed this: 10, as a logarithm.
 constexpr double kLeastOdds = 2.3;
 
+// The server's distance from these scales, relative to the distance between these scales and twice
+// these, whose codes are nearly the same. Right scales had 1.17 to 1.26, and scales 1.4 times as
+// large 1.77 or more (docs/serving.md).
+constexpr double kMostMisfit = 1.5;
+
 // The server's deviation from a 16-bit cache, relative to the least deviation of an FP8 cache. An
-// FP8 server has more than 1, because its noise adds to its rounding. A 16-bit cache fits below
-// kMostDeparture. It is ruled out above kFp8Departure, which leaves a fifth to chance. Measured were
-// 0.23 and 0.50 for 16 bit, and 1.27 or more for FP8 (docs/serving.md).
+// FP8 server has more than 1, because its noise adds to its rounding. So 16 bit is ruled out above
+// kFp8Departure, and fits below kMostDeparture. Measured were 0.23 and 0.50 for 16 bit, and 1.27 or
+// more for FP8 (docs/serving.md).
 constexpr double kMostDeparture = 0.75;
-constexpr double kFp8Departure = 1.2;
+constexpr double kFp8Departure = 1;
 
 // One attestation in progress.
 class Attestation {
@@ -134,8 +140,10 @@ class Attestation {
   // Whether `h` is all that is left of the first `n` hypotheses, apart from those that ordinary
   // text cannot tell from it.
   bool decided_for(size_t h, size_t n) const {
+    if (is_near_a_misfit(h)) return false;
     for (size_t other = 0; other < n; ++other) {
-      const bool settled = out(other) || same_answer(other, h) || is_near(other, h);
+      const bool settled =
+          out(other) || misfits(other) || same_answer(other, h) || is_near(other, h);
       if (!settled) return false;
     }
     return true;
@@ -146,11 +154,33 @@ class Attestation {
            evidence.capital(best, h) < kLeastOdds;
   }
 
-  // The hypothesis that explains most, among all or among those not excluded.
+  // The plain cache with this outcome and rounding, unless it was excluded.
+  std::optional<size_t> plain_cache(Outcome outcome, bool toward_zero) const {
+    for (size_t h = 0; h < n_main_; ++h) {
+      const Hypothesis& each = report_.hypotheses[h];
+      const CacheArithmetic& kernel = each.cache.arithmetic;
+      const bool found = each.outcome == outcome && kernel.toward_zero == toward_zero;
+      if (found && !kernel.fp8_attention && !out(h)) return h;
+    }
+    return std::nullopt;
+  }
+
+  // Whether `h` is these scales, or twice these, and farther from the server than two computations
+  // of one cache are. No bet excludes it where all other caches are as far off.
+  bool misfits(size_t h) const {
+    const Hypothesis& each = report_.hypotheses[h];
+    if (each.outcome != Outcome::these_scales && each.outcome != Outcome::doubled) return false;
+    const bool toward_zero = each.cache.arithmetic.toward_zero;
+    const auto these = plain_cache(Outcome::these_scales, toward_zero);
+    const auto doubled = plain_cache(Outcome::doubled, toward_zero);
+    return these && doubled && report_.evidence.misfit(h, *these, *doubled) > kMostMisfit;
+  }
+
+  // The hypothesis that explains most, among all or among those that may be the server's.
   size_t best_explained(bool of_all) const {
     std::optional<size_t> best;
     for (size_t h = 0; h < report_.hypotheses.size(); ++h) {
-      if (!of_all && out(h)) continue;
+      if (!of_all && (out(h) || misfits(h))) continue;
       if (!best || report_.evidence.explained(h) > report_.evidence.explained(*best)) best = h;
     }
     return best.value_or(0);
@@ -168,16 +198,27 @@ class Attestation {
     return report_.evidence.explained(h) >= kLeastExplained;
   }
 
+  // Whether `h` fits no better than scales that do not fit.
+  bool is_near_a_misfit(size_t h) const {
+    if (report_.hypotheses[h].outcome == Outcome::layer_missing) return false;
+    for (size_t other = 0; other < n_main_; ++other) {
+      if (!out(other) && misfits(other) && is_near(other, h)) return true;
+    }
+    return false;
+  }
+
   bool main_decided() const {
     if (windows() < kLeastWindows) return false;
     const size_t best = best_explained(false);
-    return explains(best) ? decided_for(best, n_main_) : departure() > kFp8Departure;
+    if (explains(best)) return decided_for(best, n_main_);
+    return windows() >= kLeastForNone && departure() > kFp8Departure;
   }
 
   // Returns these scales if they are not excluded and cannot be told from `h`; else returns `h`.
   size_t named_for(size_t h) const {
     for (size_t these = 0; these < n_main_; ++these) {
       const bool like = report_.hypotheses[these].outcome == Outcome::these_scales && !out(these) &&
+                        !misfits(these) &&
                         (is_near(these, h) || report_.evidence.same_predictions(these, h));
       if (like) return these;
     }
@@ -229,7 +270,7 @@ class Attestation {
       if (each.outcome == Outcome::layer_missing && of_these) {
         const auto at = seen.emplace(each.layer, true).first;
         at->second = at->second && out(h);
-      } else if (!out(h)) {
+      } else if (!out(h) && !misfits(h)) {
         report_.left.push_back(h);
       }
     }
@@ -243,7 +284,7 @@ class Attestation {
     report_.best = named_for(best);
     list_left(report_.best);
     if (windows() < std::min(kLeastWindows, options_.windows)) return;
-    if (!explains(best)) {
+    if (!explains(best) || is_near_a_misfit(best)) {
       report_.best = best_explained(true);
       const bool may_be_16_bit = !out(0) && departure() <= kFp8Departure;
       report_.verdict = may_be_16_bit ? AttestVerdict::undecided : AttestVerdict::none;

@@ -176,6 +176,18 @@ double Evidence::apart(size_t h, size_t g) const {
   return between == 0 ? 0 : between / from_server;
 }
 
+double Evidence::misfit(size_t h, size_t a, size_t b) const {
+  double from_server = 0, between = 0;
+  for (size_t w = 0; w < windows_.size(); ++w) {
+    const EvidenceWindow& window = windows_[w];
+    const std::vector<double>&of_a = window.predicted[a], &of_b = window.predicted[b];
+    if (window.predicted[h].empty() || of_a.empty() || of_b.empty()) continue;
+    from_server += distance(w, window.server, window.predicted[h]);
+    between += distance(w, of_a, of_b);
+  }
+  return between > 0 ? from_server / between : 0;
+}
+
 double Evidence::explained(size_t h) const {
   double from_h = 0, from_base = 0;
   for (size_t w = 0; w < windows_.size(); ++w) {

@@ -64,6 +64,9 @@ class Evidence {
   // The distance between two predictions, relative to the server's distance from `g`. Well below 1,
   // no text of ordinary length tells them apart.
   double apart(size_t h, size_t g) const;
+  // The server's distance from `h`, relative to the distance between two predictions `a` and `b`.
+  // 0 if no window has all three, or if `a` and `b` are equal.
+  double misfit(size_t h, size_t a, size_t b) const;
   // The share of the server's deviations from hypothesis 0 that `h` explains: 1 is all, 0 or less
   // is nothing. Deviations are weighted as in the test, over the windows that `h` was computed for.
   double explained(size_t h) const;

@@ -58,18 +58,26 @@ std::vector<double> normal(const std::string& seed, size_t window) {
   return found;
 }
 
-// The noise of a computation with an FP8 cache, and of one with a 16-bit cache.
-constexpr double kNoise = 0.07, kNoise16 = 0.01;
+// How a simulated model differs from one whose FP8 caches have nothing in common.
+struct Simulated {
+  double noise = 0.07;     // of a computation with an FP8 cache
+  double noise_16 = 0.01;  // of one with a 16-bit cache
+  double common = 0;       // the share of the effect that all FP8 caches have in common, squared
+};
 
 // Log probabilities of one window, computed with a cache. `run` makes the noise.
 std::vector<double> computed(const ModelCache& cache, const KvScales* scales, size_t window,
-                             const std::string& run, double noise_16) {
+                             const std::string& run, const Simulated& model) {
   std::vector<double> found(kTokens, -3.0);
   if (!is_compute_dtype(cache.type)) {
-    const std::vector<double> effect = normal("effect " + effect_of(cache, scales), window);
-    for (size_t i = 0; i < kTokens; ++i) found[i] += 0.2 * effect[i];
+    const std::vector<double> own = normal("effect " + effect_of(cache, scales), window);
+    const std::vector<double> common = normal("effect of all", window);
+    for (size_t i = 0; i < kTokens; ++i) {
+      found[i] +=
+          0.2 * (std::sqrt(model.common) * common[i] + std::sqrt(1 - model.common) * own[i]);
+    }
   }
-  const double size = is_compute_dtype(cache.type) ? noise_16 : kNoise;
+  const double size = is_compute_dtype(cache.type) ? model.noise_16 : model.noise;
   const std::vector<double> noise = normal("noise " + run, window);
   for (size_t i = 0; i < kTokens; ++i) found[i] += size * noise[i];
   return found;
@@ -83,13 +91,13 @@ std::vector<Hypothesis> hypotheses() {
 
 // Attests a server that computes with `truth`.
 AttestReport attest_server(const Hypothesis& truth, const std::string& seed, size_t windows = 64,
-                           double noise_16 = kNoise16) {
+                           const Simulated& model = {}) {
   AttestSides sides;
   sides.ask = [&](size_t window) {
     AskedWindow asked;
     asked.ids.assign(kTokens + 1, static_cast<int32_t>(window));
     asked.log_probs = computed(truth.cache, truth.scales ? &*truth.scales : nullptr, window,
-                               "server " + seed, noise_16);
+                               "server " + seed, model);
     return asked;
   };
   sides.predict = [&](const std::vector<std::vector<int32_t>>& texts,
@@ -100,7 +108,7 @@ AttestReport attest_server(const Hypothesis& truth, const std::string& seed, siz
       for (const auto& text : texts) {
         const std::string run = cat(seed, identity_of(lane.dtype, lane.scales));
         const auto found =
-            computed(lane.dtype, lane.scales, static_cast<size_t>(text[0]), run, noise_16);
+            computed(lane.dtype, lane.scales, static_cast<size_t>(text[0]), run, model);
         of_lane.insert(of_lane.end(), found.begin(), found.end());
       }
     }
@@ -160,16 +168,34 @@ TEST_CASE("attest: a server with other scales fits none") {
   CHECK(attest_server(other, "1").verdict == AttestVerdict::none);
 }
 
+TEST_CASE("attest: other scales are not taken for these where all FP8 caches are alike") {
+  Hypothesis other = hypotheses()[1];
+  for (LayerScales& layer : other.scales->layers) layer.k[0] *= 1.5f;
+  for (int server = 0; server < 10; ++server) {
+    CAPTURE(server);
+    const AttestReport report =
+        attest_server(other, cat(server), 64, {.noise = 0.04, .common = 0.75});
+    CHECK(report.evidence.explained(1) > 0.05);
+    CHECK_FALSE(report.evidence.is_excluded(1));
+    const bool fits = report.verdict == AttestVerdict::fits;
+    CHECK_FALSE((fits && report.hypotheses[report.best].outcome == Outcome::these_scales));
+    const AttestReport right =
+        attest_server(hypotheses()[1], cat(server), 64, {.noise = 0.04, .common = 0.75});
+    CHECK(right.verdict == AttestVerdict::fits);
+    CHECK(right.hypotheses[right.best].outcome == Outcome::these_scales);
+  }
+}
+
 TEST_CASE("attest: a 16-bit server is named although its noise is half of what FP8 costs") {
   const Hypothesis truth = hypotheses()[0];
   for (int server = 0; server < 10; ++server) {
     CAPTURE(server);
-    const AttestReport named = attest_server(truth, cat(server), 64, 0.08);
+    const AttestReport named = attest_server(truth, cat(server), 64, {.noise_16 = 0.08});
     CHECK(named.evidence.departure(1) > 0.4);
     CHECK(named.verdict == AttestVerdict::fits);
     CHECK(named.best == 0);
     // If the noise is nearly as large, FP8 with other scales would look the same.
-    const AttestReport unclear = attest_server(truth, cat(server), 64, 0.14);
+    const AttestReport unclear = attest_server(truth, cat(server), 64, {.noise_16 = 0.13});
     CHECK(unclear.verdict == AttestVerdict::undecided);
     CHECK(unclear.best == 0);
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 #include <vector>
 
 #include "core/scales.h"
@@ -14,13 +15,22 @@ std::string server_text(const AttestedServer& server) {
   return cat(server.runtime, server.version.empty() ? "" : " ", plain(server.version));
 }
 
-// The distinct outcomes of the chosen hypotheses.
+// The distinct outcomes of the chosen hypotheses; several missing layers are one outcome.
 std::vector<std::string> outcomes(const AttestReport& report, const std::vector<size_t>& chosen) {
   std::vector<std::string> names;
+  std::set<size_t> layers;
   for (const size_t h : chosen) {
-    const std::string name = outcome_text(report.hypotheses[h]);
+    const Hypothesis& each = report.hypotheses[h];
+    if (each.outcome == Outcome::layer_missing) {
+      layers.insert(static_cast<size_t>(each.layer));
+      continue;
+    }
+    const std::string name = outcome_text(each);
     if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
   }
+  if (layers.empty()) return names;
+  const std::string list = layer_list(std::vector<size_t>(layers.begin(), layers.end()));
+  names.push_back(cat("these scales without ", layers.size() == 1 ? "" : "one of ", list));
   return names;
 }
 
