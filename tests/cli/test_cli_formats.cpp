@@ -309,8 +309,19 @@ TEST_CASE("cli formats: calibrate records skipped layers, and run leaves them in
   const test::CliResult injected =
       test::run_cli({"inject", kDemo, "--scales", "s.json", "-o", "out"}, folder.path());
   CHECK(injected.exit_code == 0);
-  CHECK((injected.out + injected.err).find("--kv-cache-dtype-skip-layers 0 4") !=
-        std::string::npos);
+  const std::string served = "\n  vllm serve out --kv-cache-dtype fp8";
+  const std::string skipping = served + " --kv-cache-dtype-skip-layers 0 4\n";
+  CHECK(injected.out.find(skipping) != std::string::npos);
+  // Versions before 0.19 cannot skip layers.
+  const auto verified = [&](const char* runtime) {
+    return test::run_cli({"verify", "out", "--runtime", runtime, "--json"}, folder.path());
+  };
+  const Json now = Json::parse(verified("vllm@0.33").out, "now").at("runtimes")[0];
+  CHECK(now.at("serve").as_string() == skipping.substr(3, skipping.size() - 4));
+  CHECK(now.at("layers")[4].at("fate").as_string() == "not needed");
+  const Json before = Json::parse(verified("vllm@0.16").out, "before").at("runtimes")[0];
+  CHECK(before.at("serve").as_string() == served.substr(3));
+  CHECK(before.at("layers")[4].at("fate").as_string() != "not needed");
 }
 
 TEST_CASE("cli formats: skipped layers that do not exist are named") {

@@ -149,6 +149,11 @@ TEST_CASE("arrival: the commands that serve a folder, with its name as one word 
         Strings{"vllm serve out --kv-cache-dtype fp8",
                 "python3 -m sglang.launch_server --model-path out --kv-cache-dtype fp8_e4m3",
                 "text-generation-launcher --model-id out --kv-cache-dtype fp8_e4m3fn"});
+  const std::vector<int64_t> skipped = {0, 4};
+  const auto skipping = serve_commands(facts_with({Fact::parameters}), "out", skipped);
+  CHECK(skipping[0].command ==
+        "vllm serve out --kv-cache-dtype fp8 --kv-cache-dtype-skip-layers 0 4");
+  CHECK(skipping[1].command == serve_commands(facts_with({Fact::parameters}), "out")[1].command);
   CHECK(serve_commands({Fact::scale_file, Fact::with_model_type}, "s.json").empty());
   CHECK(commands("it's a model")[0] == "vllm serve 'it'\\''s a model' --kv-cache-dtype fp8");
 }

@@ -34,7 +34,8 @@ std::string report_json(const InjectCommandOptions& options, const InjectReport&
   json.member("notes", std::span<const std::string>(report.notes));
   json.member("warnings", std::span<const std::string>(report.warnings));
   json.key("serve").begin_array();
-  for (const ServeCommand& each : serve_commands(report.facts, options.out.string())) {
+  for (const ServeCommand& each :
+       serve_commands(report.facts, options.out.string(), report.in_16_bit)) {
     json.begin_object().member("runtime", each.runtime);
     json.member("command", utf8_name(each.command)).end_object();
   }
@@ -74,7 +75,8 @@ std::string report_text(const InjectCommandOptions& options, const InjectReport&
   std::string text = options.all
                          ? files_table(report) + "\n" + runtimes_table(report.facts)
                          : files_line(report) + "\n" + runtimes_summary(report.facts, "--all");
-  const std::vector<ServeCommand> commands = serve_commands(report.facts, options.out.string());
+  const std::vector<ServeCommand> commands =
+      serve_commands(report.facts, options.out.string(), report.in_16_bit);
   if (!commands.empty()) text += "\nServe it with\n";
   for (const ServeCommand& each : commands) text += cat("  ", each.command, "\n");
   return text;

@@ -40,6 +40,11 @@ const RuntimeCaches* find_runtime_caches(const ChosenRuntime& runtime) {
   return found;
 }
 
+std::span<const int64_t> skippable(const ChosenRuntime& runtime, std::span<const int64_t> layers) {
+  const RuntimeCaches* caches = find_runtime_caches(runtime);
+  return caches != nullptr && caches->skips_layers ? layers : std::span<const int64_t>();
+}
+
 bool takes_format(const RuntimeCaches& caches, std::string_view format) {
   return std::find(caches.formats.begin(), caches.formats.end(), format) != caches.formats.end();
 }

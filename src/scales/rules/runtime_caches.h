@@ -2,6 +2,7 @@
 // covers the versions from `first` on.
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string_view>
 
@@ -19,6 +20,9 @@ struct RuntimeCaches {
 // The row of the requested version, or else of the newest. Returns nullptr for runtimes whose
 // caches were not looked at.
 const RuntimeCaches* find_runtime_caches(const ChosenRuntime& runtime);
+
+// Returns `layers` if the runtime can leave layers in 16 bit, else none.
+std::span<const int64_t> skippable(const ChosenRuntime& runtime, std::span<const int64_t> layers);
 
 bool takes_format(const RuntimeCaches& caches, std::string_view format);
 

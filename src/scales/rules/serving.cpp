@@ -49,15 +49,19 @@ CacheFlag asked_cache(CacheFlag flag, FactSet facts) {
   return facts.has(Fact::nvfp4_scheme) ? CacheFlag::nvfp4 : CacheFlag::fp8;
 }
 
-std::string serve_command(const Server& server, const std::string& path, CacheFlag flag,
-                          bool is_file) {
+std::string serve_command(const Server& server, const Served& served) {
+  const std::string path = shell_path(served.path);
   std::string command = server.before;
-  command += is_file ? cat("MODEL ", server.file_flag, shell_path(path)) : shell_path(path);
-  if (flag == CacheFlag::automatic) return command;
-  const char* dtype = flag == CacheFlag::e5m2    ? "fp8_e5m2"
-                      : flag == CacheFlag::nvfp4 ? server.nvfp4
-                                                 : server.e4m3;
-  return cat(command, " --kv-cache-dtype ", dtype);
+  command += served.is_file ? cat("MODEL ", server.file_flag, path) : path;
+  if (served.flag != CacheFlag::automatic) {
+    const char* dtype = served.flag == CacheFlag::e5m2    ? "fp8_e5m2"
+                        : served.flag == CacheFlag::nvfp4 ? server.nvfp4
+                                                          : server.e4m3;
+    command += cat(" --kv-cache-dtype ", dtype);
+  }
+  if (!served.skipped.empty()) command += " --kv-cache-dtype-skip-layers";
+  for (const int64_t layer : served.skipped) command += cat(" ", layer);
+  return command;
 }
 
 }  // namespace fp8kv

@@ -2,6 +2,7 @@
 // runtime_rules.h says what the runtime does with the folder's scales.
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string>
 
@@ -42,10 +43,15 @@ std::span<const Gpu> known_gpus();
 // Returns nullptr for a column that no single command serves with.
 const Server* find_server(const RuntimeColumn& column);
 
-// Returns a command for a shell. `path` is a model folder, or with `is_file` a scale file; the
-// command then calls the model MODEL.
-// REQUIRES a flag from asked_cache, and a server that has that cache.
-std::string serve_command(const Server& server, const std::string& path, CacheFlag flag,
-                          bool is_file = false);
+// What a server is started with.
+struct Served {
+  std::string path;  // a model folder, or a scale file, for which the model is called MODEL
+  bool is_file = false;
+  CacheFlag flag = CacheFlag::automatic;  // from asked_cache
+  std::span<const int64_t> skipped = {};  // layers to leave in 16 bit; see skippable
+};
+
+// Returns a command for a shell. REQUIRES a server that has that cache.
+std::string serve_command(const Server& server, const Served& served);
 
 }  // namespace fp8kv

@@ -41,6 +41,7 @@ struct ScalesOnDisk {
   std::optional<DType> dtype;  // the 16-bit dtype that the model is served in, if it has one
   std::vector<DraftOnDisk> drafts = {};  // drafts of a scale file have no known kind
   bool layers_known = true;              // whether it is known which layers write a cache
+  std::vector<int64_t> skipped = {};     // layers that will be served in 16 bit; ascending
 
   size_t scale_count() const;
 };

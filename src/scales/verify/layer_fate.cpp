@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "scales/rules/runtime_caches.h"
 #include "scales/scale_rounding.h"
 
 namespace fp8kv {
@@ -163,6 +164,8 @@ const char* fate_name(Fate fate) {
       return "unused";
     case Fate::missing:
       return "missing";
+    case Fate::not_needed:
+      return "not needed";
     case Fate::unusable:
       return "unusable";
     case Fate::ignored:
@@ -178,7 +181,7 @@ const char* fate_name(Fate fate) {
 }
 
 bool arrives(Fate fate) {
-  return fate == Fate::exact || fate == Fate::rounded;
+  return fate == Fate::exact || fate == Fate::rounded || fate == Fate::not_needed;
 }
 
 RuntimeFate runtime_fate(const ScalesOnDisk& scales, const RuntimeColumn& column,
@@ -187,6 +190,7 @@ RuntimeFate runtime_fate(const ScalesOnDisk& scales, const RuntimeColumn& column
   const auto is_failure = [](const RuntimeVerdict& verdict) {
     return verdict.rule->outcome == RuntimeOutcome::fails;
   };
+  const std::span<const int64_t> skipped = skippable({&column, "", version}, scales.skipped);
   std::vector<RuntimeVerdict> verdicts;
   for (const LayerOnDisk& layer : scales.layers) {
     verdicts.push_back(runtime_verdict(layer.facts, column, version));
@@ -196,6 +200,13 @@ RuntimeFate runtime_fate(const ScalesOnDisk& scales, const RuntimeColumn& column
   for (size_t i = 0; i < scales.layers.size(); ++i) {
     const RuntimeVerdict& verdict = is_failure(fate.verdict) ? fate.verdict : verdicts[i];
     fate.layers.push_back(layer_fate(scales.layers[i], scales.dtype, verdict, serving));
+    const bool skips = std::binary_search(skipped.begin(), skipped.end(), scales.layers[i].layer);
+    if (skips && !is_failure(verdict)) {
+      LayerFate left;
+      left.layer = scales.layers[i].layer;
+      left.fate = Fate::not_needed;
+      fate.layers.back() = left;
+    }
   }
   fate.turns_on =
       fate.verdict.rule->outcome == RuntimeOutcome::turns_on && serving.flag != CacheFlag::e5m2;

@@ -19,6 +19,7 @@ enum class Fate {
   not_doubled,  // the GPU uses FNUZ and needs them twice as large
   unused,       // the cache is not FP8
   missing,      // the layer has a cache but no scales
+  not_needed,   // the layer will be served in 16 bit, and the runtime can do that
   unusable,     // no runtime can use such a value
   ignored,      // the cache runs with a scale of 1
   misread,      // the cache runs with other scales than these
@@ -27,7 +28,7 @@ enum class Fate {
 };
 
 const char* fate_name(Fate fate);  // "rounded away"
-// Whether the fate is exact or rounded.
+// Whether the fate is exact or rounded, or no scale is needed.
 bool arrives(Fate fate);
 
 // The request beside the runtime: the cache, and the GPU's FP8 format.

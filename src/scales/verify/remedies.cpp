@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "checkpoint/describe_checkpoint.h"
 #include "checkpoint/read_model_config.h"
+#include "scales/rules/runtime_caches.h"
 #include "scales/scale_rounding.h"
 #include "scales/write/inject.h"
 
@@ -124,7 +125,8 @@ std::vector<std::string> remedies(const std::string& path, const ScalesOnDisk& o
   const CacheFlag meant = asked_cache(CacheFlag::of_scales, on_disk.facts);
   if (serving.flag != meant && server &&
       runtime_fate(on_disk, column, as_meant, chosen.number).arrives) {
-    return {serve_command(*server, path, meant)};
+    return {serve_command(
+        *server, {.path = path, .flag = meant, .skipped = skippable(chosen, on_disk.skipped)})};
   }
   for (const Reinjection& each : reinjections) {
     if (!runtime_fate(each.scales, column, as_meant, chosen.number).arrives) continue;

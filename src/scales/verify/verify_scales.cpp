@@ -7,6 +7,7 @@
 #include "checkpoint/quantised_tensors.h"
 #include "scales/read/find_scales.h"
 #include "scales/read/open_store.h"
+#include "scales/rules/runtime_caches.h"
 #include "scales/scale_file.h"
 #include "scales/verify/remedies.h"
 
@@ -78,8 +79,12 @@ void fill_in(VerifyReport& report, const std::string& path, const VerifyRequest&
     }
     const Server* server = find_server(column);
     if (each.fate.arrives && server) {
-      each.serve = serve_command(*server, path,
-                                 asked_cache(request.serving.flag, report.scales.facts), is_file);
+      const CacheFlag flag = asked_cache(request.serving.flag, report.scales.facts);
+      each.serve =
+          serve_command(*server, {.path = path,
+                                  .is_file = is_file,
+                                  .flag = flag,
+                                  .skipped = skippable(each.chosen, report.scales.skipped)});
     }
     if (each.asked && !each.fate.arrives) report.arrives = false;
     if (each.asked) add_warnings(each.fate, report.warnings);
@@ -109,6 +114,7 @@ VerifyReport verify_scales(const std::filesystem::path& path, const VerifyReques
     FoundScales found = scales_at(path);
     report.scales =
         with_context(quote(path.string()), [&] { return scales_on_disk(found.scales); });
+    report.scales.skipped = found.scales.skipped;
     take_origin(std::move(found), report);
     fill_in(report, path.string(), request);
     add_fixes(report, path.string(), request.serving, {});
@@ -118,6 +124,7 @@ VerifyReport verify_scales(const std::filesystem::path& path, const VerifyReques
   check_quantised_tensors(checkpoint);
   FoundScales found = survey_scales(checkpoint);
   report.scales = scales_on_disk(checkpoint);
+  report.scales.skipped = found.scales.skipped;
   if (found.refusal && !found.absent) report.refusal = found.refusal;
   const std::string named = checkpoint.named().string();
   fill_in(report, named, request);

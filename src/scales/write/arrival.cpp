@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "base/text.h"
+#include "scales/rules/runtime_caches.h"
 #include "scales/rules/runtime_choice.h"
 #include "scales/rules/serving.h"
 #include "scales/scale_rounding.h"
@@ -79,14 +80,17 @@ std::vector<std::string> loss_warnings(FactSet facts) {
   return warnings;
 }
 
-std::vector<ServeCommand> serve_commands(FactSet facts, const std::string& folder) {
+std::vector<ServeCommand> serve_commands(FactSet facts, const std::string& folder,
+                                         std::span<const int64_t> skipped) {
   std::vector<ServeCommand> commands;
   if (facts.has(Fact::scale_file)) return commands;
   for (const ChosenRuntime& usual : usual_runtimes()) {
     if (!uses_scales(*runtime_verdict(facts, *usual.column).rule)) continue;
+    const CacheFlag flag = asked_cache(CacheFlag::of_scales, facts);
     commands.push_back(
-        {usual.column->runtime, serve_command(*find_server(*usual.column), folder,
-                                              asked_cache(CacheFlag::of_scales, facts))});
+        {usual.column->runtime,
+         serve_command(*find_server(*usual.column),
+                       {.path = folder, .flag = flag, .skipped = skippable(usual, skipped)})});
   }
   return commands;
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -30,6 +31,8 @@ struct ServeCommand {
   const char* runtime;
   std::string command;  // for a shell
 };
-std::vector<ServeCommand> serve_commands(FactSet facts, const std::string& folder);
+// `skipped`: layers left in 16 bit, for runtimes that can.
+std::vector<ServeCommand> serve_commands(FactSet facts, const std::string& folder,
+                                         std::span<const int64_t> skipped = {});
 
 }  // namespace fp8kv

@@ -92,6 +92,7 @@ InjectReport report_on(const Checkpoint& checkpoint, const KvScales& scales,
   report.facts = facts_of(checkpoint, patch, plan);
   if (!scales.skipped.empty()) {
     std::string flag = "serve with vLLM's --kv-cache-dtype-skip-layers";
+    report.in_16_bit = scales.skipped;
     for (const int64_t layer : scales.skipped) flag += cat(" ", layer);
     report.notes.push_back(cat(flag, ": the scale file leaves these layers in 16 bit"));
   }

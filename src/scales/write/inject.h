@@ -44,6 +44,7 @@ struct InjectReport {
   std::vector<std::string> notes;
   std::vector<std::string> warnings;
   FactSet facts;  // the output's facts, for runtime_verdicts
+  std::vector<int64_t> in_16_bit = {};  // layers that the scale file leaves in 16 bit
 };
 
 // Writes `out`: the scale shard, the index and the configs that the target's row asks for (see
