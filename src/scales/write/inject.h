@@ -43,7 +43,7 @@ struct InjectReport {
   uint64_t written_bytes = 0;        // written and copied bytes: the disk space of the output
   std::vector<std::string> notes;
   std::vector<std::string> warnings;
-  FactSet facts;  // the output's facts, for runtime_verdicts
+  FactSet facts;                        // the output's facts, for runtime_verdicts
   std::vector<int64_t> in_16_bit = {};  // layers that the scale file leaves in 16 bit
 };
 
