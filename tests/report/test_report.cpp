@@ -25,17 +25,10 @@ EvalReport plain_report() {
   return test::sample_report({.layers = 6, .name = ""});
 }
 
-// The tags of the drawing with this title.
 std::vector<Tag> drawing(const EvalReport& report, const std::string& id) {
-  const std::vector<Tag> tags = test::tags_of(html_report(report));
-  const auto is_it = [&](const Tag& tag) {
-    const auto of = tag.attributes.find("aria-labelledby");
-    return tag.name == "svg" && of != tag.attributes.end() && of->second == id;
-  };
-  const auto begin = std::find_if(tags.begin(), tags.end(), is_it);
-  REQUIRE(begin != tags.end());
-  return {begin, std::find_if(begin, tags.end(),
-                              [](const Tag& tag) { return tag.is_end && tag.name == "svg"; })};
+  std::vector<Tag> tags = test::drawing_of(html_report(report), id);
+  REQUIRE_FALSE(tags.empty());
+  return tags;
 }
 
 double number(const Tag& tag, const char* attribute) {
@@ -295,50 +288,6 @@ TEST_CASE("report: a candidate has one colour in the table and in every chart, a
     sign = tag.name == "span" && !tag.is_end && has_class(tag, "sign");
   }
   CHECK(of_table == all);
-}
-
-// The texts and heights of the ticks of the y axis.
-std::vector<std::string> y_ticks(const std::vector<Tag>& tags) {
-  std::vector<std::string> ticks;
-  for (const Tag& tag : tags) {
-    if (tag.name != "text" || tag.is_end || tag.attributes.at("text-anchor") != "end") continue;
-    ticks.push_back(tag.text + " at " + tag.attributes.at("y"));
-  }
-  return ticks;
-}
-
-TEST_CASE("report: charts of K and of V have one y axis") {
-  EvalReport report = plain_report();
-  for (LayerMagnitudes& layer : report.magnitudes) {
-    for (MagnitudeCounts& head : layer.v) head.amax *= 1e6f;
-  }
-  for (LayerErrors& layer : report.candidates[0].layers) layer.k.relative_error = 0.9;
-  CHECK(y_ticks(drawing(report, "range-K")) == y_ticks(drawing(report, "range-V")));
-  CHECK(y_ticks(drawing(report, "error-K")) == y_ticks(drawing(report, "error-V")));
-  CHECK(y_ticks(drawing(report, "range-K")) != y_ticks(drawing(plain_report(), "range-K")));
-}
-
-TEST_CASE("report: a sign for each difference says whether it is beyond chance") {
-  EvalReport report = test::sample_report({.candidates = 3, .name = ""});
-  for (CandidateReport& each : report.candidates) {
-    each.total.ppl_delta = 0.01;
-    each.total.ppl_delta_error = 0.004;
-    for (PartSums& part : each.parts) part.kld = 0.001 * double(part.tokens);
-    each.total.kld = 0.001;
-  }
-  report.candidates[1].total.ppl_delta_error = 0.006;
-  report.candidates[2].total.ppl_delta = -0.01;
-  for (PartSums& part : report.candidates[2].parts) part.kld *= 2;
-  report.candidates[2].total.kld = 0.002;
-  std::vector<std::string> signs;
-  for (const Tag& tag : test::tags_of(html_report(report))) {
-    if (tag.name != "td" || tag.is_end) continue;
-    for (const char* sign : {" ▲", " ▼", " ="}) {
-      if (tag.text.ends_with(sign)) signs.push_back(sign);
-    }
-  }
-  // A sign for each change of perplexity, then for each KLD but that of the advised cache.
-  CHECK(signs == std::vector<std::string>{" ▲", " =", " =", " ▼", " ▲"});
 }
 
 std::string text_of(const EvalReport& report, const char* element) {

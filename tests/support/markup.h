@@ -51,6 +51,17 @@ inline std::vector<Tag> tags_of(std::string_view html) {
   return tags;
 }
 
+// The tags of the drawing with this id; empty if there is none.
+inline std::vector<Tag> drawing_of(std::string_view html, const std::string& id) {
+  const std::vector<Tag> tags = tags_of(html);
+  const auto begin = std::find_if(tags.begin(), tags.end(), [&](const Tag& tag) {
+    const auto of = tag.attributes.find("aria-labelledby");
+    return tag.name == "svg" && of != tag.attributes.end() && of->second == id;
+  });
+  return {begin, std::find_if(begin, tags.end(),
+                              [](const Tag& tag) { return tag.is_end && tag.name == "svg"; })};
+}
+
 // The name of a tag that is not closed in order, or "".
 inline std::string unbalanced(const std::string& html) {
   std::vector<std::string> open;

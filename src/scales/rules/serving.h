@@ -43,7 +43,7 @@ std::span<const Gpu> known_gpus();
 // Returns nullptr for a column that no single command serves with.
 const Server* find_server(const RuntimeColumn& column);
 
-// What a server is started with.
+// The folder and the flags that a server is started with.
 struct Served {
   std::string path;  // a model folder, or a scale file, for which the model is called MODEL
   bool is_file = false;
