@@ -7,7 +7,7 @@ namespace fp8kv {
 namespace {
 
 // Tables with more columns get narrower cells.
-constexpr size_t kManyColumns = 9;
+constexpr size_t kManyColumns = 8;
 // Tables with more columns may be wider than a phone's screen, and get a hint to scroll.
 constexpr size_t kFewColumns = 4;
 

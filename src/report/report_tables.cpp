@@ -39,9 +39,9 @@ std::vector<HtmlCell> candidate_cells(const CandidateReport& of, int style) {
           {loss_name(loss), "", "", cat("badge ", loss_class(loss))}};
 }
 
-// " ▲" or " ▼" where the difference is beyond chance, " =" where it is not.
+// " ▲" or " ▼" if the difference is beyond chance, else "".
 std::string clear_sign(const MeanAndError& difference) {
-  if (!difference.is_clear()) return " =";
+  if (!difference.is_clear()) return "";
   return difference.mean > 0 ? " ▲" : " ▼";
 }
 
@@ -127,8 +127,7 @@ std::string summary_table(const EvalReport& report) {
           "KLD: mean KL divergence of the next token's distribution from the baseline's, in "
           "nats. Top-1: share of tokens whose likeliest successor is the baseline's. Greedy: "
           "texts that come out the same, and the token where the first of the others parts. ▲ or "
-          "▼: above or below by more than two standard errors; =: within them. Changes are "
-          "compared with 0",
+          "▼: above or below by more than two standard errors, where changes are compared with 0",
           report.candidates.size() < 2 ? "" : cat(", KLDs with that of ", advised->name), "."),
       .header = {"cache", "loss", "perplexity", "change", "KLD", "KLD 99.9 %", "top-1", "greedy",
                  "B/token"},
