@@ -172,7 +172,7 @@ def autoround():
     yield "fp8", names, says, produce("fp8", "FP8_BLOCK")
     yield "llm_compressor", names, unversioned, produce("llm_compressor", "FP8_STATIC")
     yield "per head", names, unversioned, produce("llm_compressor", "FP8_STATIC", "head")
-    nvfp4 = {**unversioned, "form": "autoround-nvfp4"}
+    nvfp4 = {**unversioned, "form": "autoround-nvfp4", "remark": ""}  # the largest values of all batches
     yield "NVFP4 cache", ("k_global_scale", "v_global_scale"), nvfp4, produce("llm_compressor", "NVFP4", dtype="nvfp4")
 
 
