@@ -12,7 +12,8 @@ namespace {
 constexpr size_t kFirstRound = 4;
 constexpr size_t kLargestRound = 16;
 
-// The fewest windows before any answer except "undecided", and before "none of these".
+// The fewest windows before any answer except "undecided". "None of these" waits for more, if more
+// are to be asked about.
 constexpr size_t kLeastWindows = 8;
 constexpr size_t kLeastForNone = 16;
 

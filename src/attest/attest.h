@@ -47,7 +47,7 @@ struct AttestReport {
   AttestVerdict verdict = AttestVerdict::undecided;
   size_t best = 0;  // the hypothesis that explains most
   std::vector<Hypothesis> hypotheses;
-  std::vector<size_t> left;            // not excluded, without layers that make no difference
+  std::vector<size_t> left;            // may be the server's, without layers of no difference
   std::vector<int64_t> seen_layers;    // layers whose scales show in the numbers
   std::vector<int64_t> unseen_layers;  // layers whose scales made no visible difference
   Evidence evidence = Evidence(1, 1, 0.5);
