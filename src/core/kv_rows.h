@@ -150,14 +150,25 @@ FP8KV_HD float row_scale(float range, float codes) {
   return scale > 1e-6f ? scale : 1e-6f;
 }
 
+// Codes of one row. A code is worth code * scale.
+struct Int8 {
+  float scale;
+  float inverse;
+  FP8KV_HD float code(float x) const { return rounded(x * inverse, -128.0f, 127.0f); }
+};
+
+FP8KV_HD Int8 int8_of(float amax) {
+  const float scale = row_scale(amax, 127.0f);
+  return {scale, 1.0f / scale};
+}
+
 template <typename X>
 FP8KV_HD void encode_int8(const KvRow& row, const X& x, uint8_t* to) {
-  const float scale = row_scale(largest_of(x, 0, row.dim), 127.0f);
-  const float inverse = 1.0f / scale;
+  const Int8 codes = int8_of(largest_of(x, 0, row.dim));
   for (int32_t i = 0; i < row.dim; ++i) {
-    to[i] = static_cast<uint8_t>(static_cast<int32_t>(rounded(x(i) * inverse, -128.0f, 127.0f)));
+    to[i] = static_cast<uint8_t>(static_cast<int32_t>(codes.code(x(i))));
   }
-  store_f32(scale, to + row.scales_at());
+  store_f32(codes.scale, to + row.scales_at());
 }
 
 template <typename X>

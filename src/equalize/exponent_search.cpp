@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
 #include <numeric>
 
 #include "equalize/key_error.h"
@@ -13,27 +14,40 @@ namespace {
 constexpr double kLeastGain = 0.9995;
 constexpr int kSteps[] = {-2, -1, 1, 2};
 // Room in stored scales above the layer's amax, because exponents enlarge some channels.
-constexpr float kGrowth = 4.0f;
+constexpr double kGrowth = 4;
+// Parts of an octave at which stored scales are tried.
+constexpr int kScales = 4;
 
-float stored_scale(const SearchOptions& options) {
-  if (!kv_spec(options.format).stored_scale) return 1.0f;
-  const float scale = options.amax * kGrowth / kv_range(options.format).max;
-  return scale > 0 ? scale : 1.0f;
+// The scales that a calibration may store, over an octave. Which one it will be is not known, since
+// it depends on the largest value of other text. Block scales are rounded relative to it, so one
+// scale alone would favour exponents that suit its mantissa by chance.
+std::vector<float> stored_scales(const SearchOptions& options) {
+  if (!kv_spec(options.format).stored_scale || options.amax <= 0) return {1.0f};
+  const double most = double{options.amax} * kGrowth / double{kv_range(options.format).max};
+  std::vector<float> scales;
+  for (int i = 0; i < kScales; ++i) {
+    scales.push_back(static_cast<float>(most * std::exp2(-static_cast<double>(i) / kScales)));
+  }
+  return scales;
 }
 
-std::vector<KeyError> errors_of(std::span<const HeadSample> heads, const ChannelGroups& groups,
-                                const SearchOptions& options) {
-  std::vector<KeyError> errors;
-  errors.reserve(heads.size());
+using KeyErrors = std::vector<std::unique_ptr<KeyError>>;
+
+// The errors of each head with each stored scale.
+KeyErrors errors_of(std::span<const HeadSample> heads, const ChannelGroups& groups,
+                    const SearchOptions& options) {
+  KeyErrors errors;
   for (const HeadSample& head : heads) {
-    errors.emplace_back(head, groups, options.format, stored_scale(options));
+    for (const float stored : stored_scales(options)) {
+      errors.push_back(make_key_error(head, groups, options.format, stored));
+    }
   }
   return errors;
 }
 
-double sum_of(std::span<const KeyError> errors) {
+double sum_of(const KeyErrors& errors) {
   double sum = 0;
-  for (const KeyError& each : errors) sum += each.value();
+  for (const auto& each : errors) sum += each->value();
   return sum;
 }
 
@@ -87,11 +101,12 @@ struct Descent {
   double error = 0;
 };
 
-Descent descend(Exponents start, std::vector<KeyError>& errors, const ChannelGroups& groups,
+Descent descend(Exponents start, KeyErrors& errors, const ChannelGroups& groups,
                 std::span<const ExponentSet> allowed, int passes) {
-  for (KeyError& each : errors) each.set(start);
-  Descent at{std::move(start), sum_of(errors)};
+  Descent at{std::move(start)};
   for (int pass = 0; pass < passes; ++pass) {
+    for (const auto& each : errors) each->set(at.exponents);
+    at.error = sum_of(errors);
     bool changed = false;
     for (size_t group = 0; group < groups.size(); ++group) {
       const int from = at.exponents[group];
@@ -100,13 +115,13 @@ Descent descend(Exponents start, std::vector<KeyError>& errors, const ChannelGro
       for (const int step : kSteps) {
         if (!allowed[group].has(from + step)) continue;
         double error = 0;
-        for (KeyError& each : errors) error += each.value_with(group, from + step);
+        for (const auto& each : errors) error += each->value_with(group, from + step);
         if (error >= least) continue;
         least = error;
         best = from + step;
       }
       if (best == from) continue;
-      for (KeyError& each : errors) each.change(group, best);
+      for (const auto& each : errors) each->change(group, best);
       at.exponents[group] = best;
       at.error = sum_of(errors);
       changed = true;
@@ -120,7 +135,7 @@ Descent descend(Exponents start, std::vector<KeyError>& errors, const ChannelGro
 
 Exponents search_exponents(std::span<const HeadSample> heads, const ChannelGroups& groups,
                            std::span<const ExponentSet> allowed, const SearchOptions& options) {
-  std::vector<KeyError> errors = errors_of(heads, groups, options);
+  KeyErrors errors = errors_of(heads, groups, options);
   const Exponents none(groups.size());
   Descent best = descend(none, errors, groups, allowed, options.passes);
   Descent other = descend(flat(heads, groups, allowed), errors, groups, allowed, options.passes);
@@ -135,14 +150,14 @@ double ErrorsOfHeads::ratio() const {
 ErrorsOfHeads errors_with(std::span<const HeadSample> heads, const ChannelGroups& groups,
                           const Exponents& exponents, const SearchOptions& options) {
   ErrorsOfHeads found;
-  for (KeyError& each : errors_of(heads, groups, options)) {
+  for (const auto& each : errors_of(heads, groups, options)) {
     const auto add = [](std::vector<double>& to, const std::vector<double>& windows) {
       to.resize(windows.size());
       for (size_t i = 0; i < windows.size(); ++i) to[i] += windows[i];
     };
-    add(found.before, each.by_window());
-    each.set(exponents);
-    add(found.after, each.by_window());
+    add(found.before, each->by_window());
+    each->set(exponents);
+    add(found.after, each->by_window());
   }
   return found;
 }

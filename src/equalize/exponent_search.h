@@ -25,7 +25,8 @@ struct SearchOptions {
 Exponents search_exponents(std::span<const HeadSample> heads, const ChannelGroups& groups,
                            std::span<const ExponentSet> allowed, const SearchOptions& options);
 
-// The errors of heads on one part of the text, before and after exponents, by window.
+// The errors of heads on one part of the text, before and after exponents, by window: sums over
+// the scales that may be stored.
 struct ErrorsOfHeads {
   std::vector<double> before, after;
 
