@@ -72,7 +72,8 @@ Serving serving_of(const EvalReport& report) {
   const std::filesystem::path file = is_written  ? report.scales_file
                                      : of_policy ? "scales.json"
                                                  : cache->policy;
-  const ServingNames names = serving_names(file, report.model);
+  const ServingNames names =
+      serving_names(file, report.model, cache->scales ? cache->scales->format : KvFormat::e4m3fn);
   if (is_control(*cache) || cache->scales) {
     if (cache->policy == "checkpoint") {
       return {cat(condition(loss), "The model carries these scales, and vLLM serves it."),

@@ -14,14 +14,16 @@ std::string model_name(const std::filesystem::path& model) {
   return dashes == cached.npos ? name : cached.substr(dashes + 2);
 }
 
-ServingNames serving_names(const std::filesystem::path& scales,
-                           const std::filesystem::path& model) {
+ServingNames serving_names(const std::filesystem::path& scales, const std::filesystem::path& model,
+                           KvFormat format) {
+  const std::string suffix = is_nvfp4(format) ? "-nvfp4" : "-fp8";
   ServingNames names;
   names.scales = shell_path(scales.string());
+  names.copy = names.model + suffix;
   if (model.empty()) return names;
   names.model = shell_path(model.string());
   const std::string name = model_name(model);
-  if (!name.empty()) names.copy = shell_path(name + "-fp8");
+  if (!name.empty()) names.copy = shell_path(name + suffix);
   return names;
 }
 

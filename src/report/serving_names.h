@@ -4,6 +4,8 @@
 #include <filesystem>
 #include <string>
 
+#include "core/kv_format.h"
+
 namespace fp8kv {
 
 // Each name is quoted for a shell.
@@ -13,8 +15,9 @@ struct ServingNames {
   std::string copy = "MODEL-fp8";  // the folder that inject makes
 };
 
-// `scales` is the path of the scale file. `model` may be "" if unknown.
-ServingNames serving_names(const std::filesystem::path& scales, const std::filesystem::path& model);
+// `scales` is the path of the scale file. `model` may be "" if unknown. `format`: of the scales.
+ServingNames serving_names(const std::filesystem::path& scales, const std::filesystem::path& model,
+                           KvFormat format);
 
 // "Llama-3" for "models/Llama-3/", and for the hub cache's "models--org--Llama-3/snapshots/0a1b".
 // "" if the path has no name of its own.

@@ -1,10 +1,12 @@
 // Cache formats, and layers left in 16 bit, on the command line.
 #include <algorithm>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <doctest/doctest.h>
 
+#include "base/text.h"
 #include "json/json.h"
 #include "support/models/tiny_checkpoint.h"
 #include "support/places.h"
@@ -49,9 +51,9 @@ std::vector<std::pair<std::string, double>> klds(const test::CliResult& result) 
 
 TEST_CASE("cli formats: NVFP4 scales are amax / 2688, and serve an NVFP4 cache alone") {
   const test::TempDir folder;
-  REQUIRE(
-      on_text(folder, "calibrate", {"--out", "s.json", "--kv-cache-dtype", "nvfp4"}).exit_code ==
-      0);
+  const test::CliResult made =
+      on_text(folder, "calibrate", {"--out", "s.json", "--kv-cache-dtype", "nvfp4"});
+  REQUIRE(made.exit_code == 0);
   const Json file = Json::read(folder / "s.json");
   CHECK(file.at("kv_cache").at("dtype").as_string() == "nvfp4");
   const Json extension = file.at("fp8kv");
@@ -80,6 +82,17 @@ TEST_CASE(
   CHECK(run(folder, generate, {"--kv-cache-dtype", "nvfp4"}).err ==
         "fp8kv: run: 's.json': scales made for float8_e4m3fn cannot serve nvfp4\n"
         "help: calibrate for it: 'fp8kv calibrate --kv-cache-dtype nvfp4'\n");
+  for (const auto& [dtype, why] : {std::pair{"int8_per_token_head", "makes its own scales"},
+                                   {"turboquant_k8v4", "makes its own scales"},
+                                   {"fp8_e5m2", "needs no scales"},
+                                   {"bfloat16", "needs no scales"}}) {
+    const test::CliResult refused =
+        on_text(folder, "calibrate", {"--out", "none.json", "--kv-cache-dtype", dtype});
+    CHECK(refused.exit_code == 2);
+    CHECK(refused.err == cat("fp8kv: calibrate: --kv-cache-dtype: ", dtype, " ", why,
+                             ", so there is nothing to calibrate; 'fp8kv eval' measures this "
+                             "cache\nhelp: see 'fp8kv calibrate --help'\n"));
+  }
   CHECK(run(folder, generate, {"--kv-cache-dtype", "int8_per_token_head"}).err ==
         "fp8kv: run: scales are for an FP8 cache that makes none itself, not for --kv-cache-dtype "
         "int8_per_token_head\n"

@@ -17,6 +17,12 @@ ScalesSummary summary(const KvScales& of, const ServingNames& names = {}) {
   return summary_of(of, certify(of, KvFormat::e4m3fn), names);
 }
 
+TEST_CASE("serving names: the copy is named after the cache") {
+  CHECK(serving_names("s.json", "models/m", KvFormat::nvfp4).copy == "m-nvfp4");
+  CHECK(serving_names("s.json", "models/m", KvFormat::e4m3fn).copy == "m-fp8");
+  CHECK(serving_names("s.json", "", KvFormat::nvfp4).copy == "MODEL-nvfp4");
+}
+
 TEST_CASE("summary: scales that matter are to be put into the model") {
   const ScalesSummary said = summary(scales(), {"models/a", "s.json", "a-fp8"});
   CHECK(said.made == "scales of 2 layers, one per tensor, from 8,192 tokens in 4 windows");

@@ -119,6 +119,7 @@ CLI::App* add_calibrate(CLI::App& app, CalibrateOptions& options) {
   choice(command->add_option("--kv-cache-dtype", options.kv_cache_dtype,
                              "The cache that the scales are made for"),
          {"fp8", "fp8_e4m3", "nvfp4", "nvfp4_4over6"})
+      ->transform(a_dtype_with_scales())
       ->capture_default_str();
   add_skip_layers(
       *command, options.skip_layers,

@@ -1,11 +1,15 @@
 #include "cli/cli_checks.h"
 
+#include <algorithm>
 #include <filesystem>
+#include <optional>
 #include <system_error>
+#include <vector>
 
 #include <CLI/CLI.hpp>
 
 #include "base/error.h"
+#include "core/cache_type.h"
 #include "data/shard.h"
 #include "options/byte_size.h"
 #include "options/kv_dtype.h"
@@ -158,6 +162,18 @@ CLI::Validator a_kv_dtype() {
 
 CLI::Validator a_plan_dtype() {
   return check_by(plan_dtype_name);
+}
+
+CLI::Validator a_dtype_with_scales() {
+  return check_with([](std::string& given) -> std::string {
+    const std::vector<std::string> known = kv_dtype_names();
+    if (given == "auto" || std::find(known.begin(), known.end(), given) == known.end()) return "";
+    const std::optional<CacheType> type = kv_dtype_from_name(given);
+    if (!type || scales_for(*type)) return "";
+    const bool plain = kv_elements(*type).has_value();
+    return cat(given, plain ? " needs no scales" : " makes its own scales",
+               ", so there is nothing to calibrate; 'fp8kv eval' measures this cache");
+  });
 }
 
 }  // namespace fp8kv

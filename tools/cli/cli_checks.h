@@ -50,4 +50,7 @@ CLI::Validator a_policy();
 CLI::Validator a_kv_dtype();
 CLI::Validator a_plan_dtype();
 
+// Refuses names of caches that take no stored scales, and says so. Lets all else through.
+CLI::Validator a_dtype_with_scales();
+
 }  // namespace fp8kv

@@ -116,7 +116,8 @@ void show_result(const CalibrateOptions& options, const KvScales& scales,
   if (options.table) {
     show(calibration_tables(scales));
   } else {
-    show(calibration_summary(scales, serving_names(options.out, options.model), memory));
+    const ServingNames names = serving_names(options.out, options.model, scales.format);
+    show(calibration_summary(scales, names, memory));
   }
   if (options.plot) show("\n" + text_plot(scales, kPlotColumns));
 }
@@ -163,7 +164,7 @@ void run_command(const CalibrateOptions& given) {
   }
   write_output_file(options.out, scale_file_text(scales), options.force);
   if (!options.report.empty()) {
-    const ServingNames names = serving_names(options.out, options.model);
+    const ServingNames names = serving_names(options.out, options.model, scales.format);
     write_output_file(options.report, scales_page(options.model, scales, names, date),
                       options.force);
   }

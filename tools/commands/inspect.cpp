@@ -38,7 +38,8 @@ void inspect_certificate(const InspectOptions& options) {
   const KvScales scales = load_scales(options.path, log);
   check_evidence(options, scales);
   if (options.certificate && !options.json) {
-    show(summary_text(scales, serving_names(options.path, "")) + certificate_text(scales));
+    show(summary_text(scales, serving_names(options.path, "", scales.format)) +
+         certificate_text(scales));
   }
   if (options.plot) show((options.certificate ? "\n" : "") + text_plot(scales, kPlotColumns));
   if (!options.json) return;
@@ -127,7 +128,7 @@ std::string page_of(const InspectOptions& options) {
   Log silent(Verbosity::quiet);
   const KvScales scales = load_scales(options.path, silent);
   check_evidence(options, scales);
-  return scales_page(options.path, scales, serving_names(options.path, ""), date);
+  return scales_page(options.path, scales, serving_names(options.path, "", scales.format), date);
 }
 
 }  // namespace

@@ -55,7 +55,7 @@ void run_command(const MergeOptions& options) {
   log.note(written_note(options.out, merged));
   if (options.json) return print(summary_json(options, merged));
   show(options.table ? calibration_tables(merged)
-                     : calibration_summary(merged, serving_names(options.out, "")));
+                     : calibration_summary(merged, serving_names(options.out, "", merged.format)));
 }
 
 }  // namespace fp8kv

@@ -148,8 +148,9 @@ void found_scales_json(JsonWriter& json, const FoundScales& found, const std::st
 std::string scale_file_description(const std::filesystem::path& path, const FoundScales& found) {
   const KvScales& scales = found.scales;
   const Provenance& provenance = scales.provenance;
-  std::string text =
-      has_evidence(scales) ? summary_text(scales, serving_names(path, "")) : std::string();
+  std::string text = has_evidence(scales)
+                         ? summary_text(scales, serving_names(path, "", scales.format))
+                         : std::string();
   text += described("scale file", plain(path.string()));
   text +=
       described("made by", plain(cat(provenance.source, provenance.tool_version.empty() ? "" : " ",

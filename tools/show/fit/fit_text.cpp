@@ -117,7 +117,8 @@ std::vector<std::string> fit_commands(const FitReport& report, const FitSubject&
   const FitPoint& point = report.points[*report.chosen].point;
   const FitFormat& format = report.formats[point.format];
   const ServingNames names =
-      serving_names(subject.scales.empty() ? "scales.json" : subject.scales, subject.model);
+      serving_names(subject.scales.empty() ? "scales.json" : subject.scales, subject.model,
+                    format.scales ? format.scales->format : KvFormat::e4m3fn);
   std::vector<std::string> commands;
   if (format.scales) {
     commands.push_back(cat("fp8kv inject ", names.model, " --scales ", names.scales, " -o ",
