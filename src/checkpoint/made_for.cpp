@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "checkpoint/equalized_from.h"
 #include "checkpoint/fingerprint.h"
 #include "checkpoint/model_identity.h"
 #include "checkpoint/read_model_config.h"
@@ -24,6 +25,11 @@ class MadeFor {
 
   ScalesFit check(const ModelDescription& model) {
     if (from_.model_fingerprint.empty()) return {};
+    const std::optional<EqualizedFrom> original = equalized_from(checkpoint_.folder());
+    if (original && original->fingerprint == from_.model_fingerprint) {
+      refuse(cat(folder_, " was ", equalized_text(*original), ", which changed its K"));
+      return std::move(fit_);
+    }
     if (!from_.model_fingerprint.starts_with(kIdentityFingerprint)) {
       compare_projections(from_.model_fingerprint, model,
                           "its fingerprint is of version 1, which tells of the K and V projections "

@@ -8,14 +8,12 @@
 #include <vector>
 
 #include "checkpoint/checkpoint.h"
+#include "checkpoint/equalized_from.h"
 #include "core/config.h"
 #include "equalize/find_exponents.h"
 #include "scales/write/inject.h"
 
 namespace fp8kv {
-
-// The file in the folder that records the factors and the source model.
-inline constexpr const char* kEqualizeRecord = "fp8kv_equalize.json";
 
 // Throws if no folder can be made, whatever the factors are: `out` is taken or within the source,
 // or the source already has KV scales or was equalised before.
@@ -34,7 +32,7 @@ EqualizedFiles write_equalized(const Checkpoint& checkpoint, const ModelConfig& 
                                std::span<const LayerFactors> layers, const std::string& record,
                                const std::filesystem::path& to);
 
-// The contents of the record. `fingerprint`: that of the source model.
+// The contents of kEqualizeRecord. `fingerprint`: that of the source model.
 struct EqualizeRecord {
   std::string tool_version;
   std::string model;  // the source's name

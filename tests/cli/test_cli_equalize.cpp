@@ -115,6 +115,47 @@ TEST_CASE("cli equalize: makes a bit-equal folder whose cache loses less, and re
   CHECK(text_of("out") == text_of("m"));
 }
 
+TEST_CASE("cli equalize: other commands know where a folder came from") {
+  const EqualizePlace place;
+  const fs::path& here = place.folder().path();
+  REQUIRE(place.run({"--for", "int8", "-q"}).exit_code == 0);
+  for (const char* model : {"m", "out"}) {
+    const std::string scales = std::string(model) + ".json";
+    REQUIRE(test::run_cli(
+                {"calibrate", model, "--data", "data.jsonl", "-o", scales, "--device", "cpu", "-q"},
+                here)
+                .exit_code == 0);
+  }
+  const std::string fingerprint =
+      Json::read(place / "out/fp8kv_equalize.json").at("fingerprint").as_string();
+  const test::CliResult text = test::run_cli({"inspect", "out"}, here);
+  CHECK(text.out.find("for int8_per_token_head, from 'm' (" + fingerprint + ")\n") !=
+        std::string::npos);
+  const Json json = Json::parse(test::run_cli({"inspect", "out", "--json"}, here).out, "inspect");
+  CHECK(json.at("equalised").at("fingerprint").as_string() == fingerprint);
+  CHECK(test::run_cli({"inspect", "m"}, here).out.find("equalised") == std::string::npos);
+
+  // Scales of the original do not fit. Those of the folder itself do.
+  const test::CliResult refused =
+      test::run_cli({"inject", "out", "--scales", "m.json", "-o", "bad"}, here);
+  CHECK(refused.exit_code == 3);
+  CHECK(refused.err.find("'m.json': was calibrated on another model than 'out': 'out' was "
+                         "equalised for int8_per_token_head from 'm', which changed its K\n") !=
+        std::string::npos);
+  const test::CliResult injected =
+      test::run_cli({"inject", "out", "--scales", "out.json", "-o", "good"}, here);
+  CHECK(injected.exit_code == 0);
+  const std::string note = "note: 'out' was equalised for int8_per_token_head from 'm'";
+  CHECK(injected.err.find(note) != std::string::npos);
+  REQUIRE(
+      test::run_cli({"inject", "m", "--scales", "m.json", "-o", "plain", "-q"}, here).exit_code ==
+      0);
+  const test::CliResult diff = test::run_cli({"diff", "plain", "good"}, here);
+  CHECK(diff.exit_code == 1);
+  CHECK(diff.err.find("note: 'good': was equalised for int8_per_token_head from 'm', so its K has "
+                      "factors that the original's has not\n") != std::string::npos);
+}
+
 TEST_CASE("cli equalize: says how many heads, the proof, what caches lose, and how to serve") {
   const EqualizePlace place;
   const test::CliResult result = place.run({"--for", "int8_per_token_head"});

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "checkpoint/equalized_from.h"
 #include "commands/commands.h"
 #include "inputs/scale_source.h"
 #include "json/json.h"
@@ -224,6 +225,12 @@ void run_command(const DiffOptions& options) {
   const FoundScales b = load_diagnosed(options.b, log);
   const ScaleDiff diff = compare(options, a, b);
   for (const std::string& note : diff.notes) log.note("note: " + note);
+  for (const std::filesystem::path& path : {options.a, options.b}) {
+    const auto from = equalized_from(path);
+    if (from)
+      log.note(cat("note: ", quote(path.string()), ": was ", equalized_text(*from),
+                   ", so its K has factors that the original's has not"));
+  }
   options.json ? print(diff_json(options, diff, a, b))
                : print_text(diff_text(diff, options.tolerance));
   const size_t drafts = differing_drafts(diff);

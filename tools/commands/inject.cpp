@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "checkpoint/checkpoint.h"
+#include "checkpoint/equalized_from.h"
 #include "commands/commands.h"
 #include "inputs/scale_source.h"
 #include "json/json.h"
@@ -113,6 +114,14 @@ void say_linked(const InjectCommandOptions& options, const InjectReport& report,
                ": an edit in place changes both folders; --link copy makes copies"));
 }
 
+// Notes that the model was equalised for another cache than the one that its scales are for.
+void say_equalized(const std::filesystem::path& model, KvFormat scales, Log& log) {
+  const std::optional<EqualizedFrom> from = equalized_from(model);
+  if (!from || (is_nvfp4(scales) && from->format == "nvfp4")) return;
+  log.note(cat("note: ", quote(model.string()), " was ", equalized_text(*from),
+               "; measure this cache with 'fp8kv eval' before you serve it"));
+}
+
 // "'s.json': too little text: ...", or "" if the evidence is enough.
 std::string missing_in(const InjectCommandOptions& options, const KvScales& scales) {
   const std::string missing = missing_evidence(scales.provenance);
@@ -151,6 +160,7 @@ void run_command(const InjectCommandOptions& options) {
       kReplaceOutput, [&] { return inject_scales(checkpoint, scales, options.out, how); });
   for (const std::string& line : report.skipped) log.note("left behind: " + line);
   for (const std::string& line : report.notes) log.note("note: " + line);
+  say_equalized(options.model, scales.format, log);
   say_linked(options, report, log);
   for (const std::string& line : report.warnings) log.warn(line);
   // Scales of other tools have no record of their text. They get no warning.

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/text.h"
+#include "checkpoint/equalized_from.h"
 #include "json/json.h"
 #include "show/description_text.h"
 #include "show/draft_text.h"
@@ -83,6 +84,10 @@ std::string checkpoint_description(const CheckpointView& view) {
   if (view.checkpoint.is_partial()) {
     text += described("fingerprint", "not known: the weights were not read");
   }
+  if (const auto from = equalized_from(view.checkpoint.folder())) {
+    text += described("equalised", cat("for ", plain(from->format), ", from ", quote(from->model),
+                                       " (", plain(from->fingerprint), ")"));
+  }
   text += found_scales_text(view.found);
   if (model.unclear) return text;
   const std::string table = cache_table(model);
@@ -102,6 +107,10 @@ std::string checkpoint_json(const CheckpointView& view) {
   unknown_keys_json(json, view.unknown_keys);
   quantised_json(json, view.stored_as);
   if (view.fingerprint) json.member("fingerprint", *view.fingerprint);
+  if (const auto from = equalized_from(view.checkpoint.folder())) {
+    json.key("equalised").begin_object().member("for", from->format);
+    json.member("model", from->model).member("fingerprint", from->fingerprint).end_object();
+  }
   json.key("shards").begin_array();
   for (const Shard& shard : view.checkpoint.shards()) {
     json.begin_object().member("file", shard.file).member("bytes", shard.bytes).end_object();
