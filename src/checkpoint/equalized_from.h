@@ -1,4 +1,4 @@
-// What a model folder says about the model that it was equalised from.
+// Reads from which model a folder was equalised.
 #pragma once
 
 #include <filesystem>
