@@ -151,8 +151,8 @@ TEST_CASE("cli fit: refuses what it cannot answer, and says what would do") {
   CHECK(says_that(place.refusal({"--max-kld", "1", "--samples", "1"}, 3), "too few windows"));
   CHECK(says_that(
       place.refusal(
-          {"--max-kld", "10", "--kv-cache-dtype", "int8_per_token_head", "-o", "none.json"}, 1),
-      "makes its own scales"));
+          {"--max-kld", "10", "--kv-cache-dtype", "int8_per_token_head", "-o", "none.json"}, 2),
+      "int8_per_token_head makes its own scales, so there is no scale file to write"));
   CHECK_FALSE(fs::exists(place / "none.json"));
   CHECK(says_that(place.refusal({"--max-kld", "1", "--batch", "3"}, 2), "are for --memory"));
   CHECK(says_that(place.refusal({"--max-kld", "1", "--kv-cache-dtype", "fp8,fp8"}, 2),
@@ -165,6 +165,22 @@ TEST_CASE("cli fit: refuses what it cannot answer, and says what would do") {
       says_that(place.refusal({"--max-kld", "1", "-o", "-"}, 2), "standard output has the table"));
   CHECK(says_that(place.run({"--max-kld", "10", "--policy", "head"}).err,
                   "left out: nvfp4: policy head makes no scales for it"));
+}
+
+TEST_CASE("cli fit: with --out, caches that make their own scales are left out unless named") {
+  const FitPlace place;
+  const Strings flags = {"--max-kld", "10", "-o", "s.json", "--force"};
+  const test::CliResult usual = place.run(flags);
+  CHECK(usual.exit_code == 0);
+  CHECK(says_that(usual.err, "left out: int8_per_token_head: makes its own scales"));
+  CHECK(fs::exists(place / "s.json"));
+  CHECK(says_that(place.run({"--max-kld", "10"}).out, "int8_per_token_head"));
+  // The smallest cache that is good enough is chosen among those that the user names.
+  CHECK(says_that(
+      place.refusal(
+          {"--max-kld", "10", "-o", "t.json", "--kv-cache-dtype", "fp8,int4_per_token_head"}, 1),
+      "int4_per_token_head makes its own scales"));
+  CHECK_FALSE(fs::exists(place / "t.json"));
 }
 
 TEST_CASE("cli fit: scales that no cache to choose from takes are refused") {

@@ -208,18 +208,29 @@ TEST_CASE("equalized folder: scales made for the original are refused") {
   test::write_tiny_checkpoint(folder / "m", tiny);
   const Checkpoint checkpoint = Checkpoint::open(folder / "m");
   const ModelConfig config = read_model_config(checkpoint);
-  std::filesystem::create_directory(folder / "eq");
-  write_equalized(checkpoint, config, some_factors(checkpoint, config), "{}", folder / "eq");
-  const Checkpoint made = Checkpoint::open(folder / "eq");
   KvScales scales;
   scales.n_kv_heads = 2;
   scales.layers.assign(2, {.k = {0.5f}, .v = {0.5f}});
   scales.provenance.model_identity = model_identity(checkpoint, config);
   scales.provenance.model_fingerprint = fingerprint_of(*scales.provenance.model_identity);
   CHECK_NOTHROW(check_made_for(scales, checkpoint, config, "'scales.json'"));
-  CHECK(test::error_of([&] {
-          check_made_for(scales, made, config, "'scales.json'");
-        }).find("was calibrated on another model") != std::string::npos);
+
+  std::filesystem::create_directory(folder / "eq");
+  const std::vector<LayerFactors> factors = some_factors(checkpoint, config);
+  const EqualizeRecord record{.tool_version = "1",
+                              .model = "m",
+                              .fingerprint = scales.provenance.model_fingerprint,
+                              .format = "int8_per_token_head"};
+  write_equalized(checkpoint, config, factors, record_text(record, factors), folder / "eq");
+  const Checkpoint made = Checkpoint::open(folder / "eq");
+  const auto refusal = [&] {
+    return test::error_of([&] { check_made_for(scales, made, config, "'scales.json'"); });
+  };
+  CHECK(refusal().find("was equalised for int8_per_token_head from 'm'") != std::string::npos);
+  // Without the record, the weights show that it is another model.
+  std::filesystem::remove(folder / "eq" / kEqualizeRecord);
+  CHECK(refusal().find("was calibrated on another model") != std::string::npos);
+  CHECK(refusal().find("equalised") == std::string::npos);
 }
 
 TEST_CASE("exact exponents: none overflows, becomes subnormal or rounds a sum with 1") {

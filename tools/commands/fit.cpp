@@ -105,6 +105,27 @@ void drop_without_policy(const FitCommandOptions& options, std::vector<FitFormat
   std::erase_if(formats, unfit);
 }
 
+// With --out, leaves out formats that make their own scales, unless the user named them. Throws if
+// no format is left that has scales to write.
+void drop_without_scales(const FitCommandOptions& options, std::vector<FitFormat>& formats,
+                         Log& log) {
+  if (options.out.empty()) return;
+  const auto unfit = [](const FitFormat& format) { return !scales_for(format.type); };
+  if (std::all_of(formats.begin(), formats.end(), unfit)) {
+    throw Error(cat("--out: ", formats.front().name,
+                    " makes its own scales, so there is no scale file to write"),
+                "leave out --out, or name caches with scales: --kv-cache-dtype fp8",
+                ErrorKind::usage);
+  }
+  if (!options.kv_cache_dtypes.empty()) return;
+  for (const FitFormat& each : formats) {
+    if (!unfit(each)) continue;
+    log.note(cat("left out: ", each.name, ": makes its own scales, and --out asks for a file of ",
+                 "scales; --kv-cache-dtype takes it in"));
+  }
+  std::erase_if(formats, unfit);
+}
+
 // Gives the formats scales of the policy, calibrated on the text for choosing. One calibration
 // serves all formats.
 void calibrate_formats(const FitCommandOptions& options, const Checkpoint& checkpoint,
@@ -274,6 +295,7 @@ void run_command(const FitCommandOptions& given) {
   report.budget = {options.max_kld, unit.most};
   report.formats = fit_formats(options.kv_cache_dtypes, *runtime.caches, config, log);
   drop_without_policy(options, report.formats, log);
+  drop_without_scales(options, report.formats, log);
   const ModelText text(checkpoint, config, options.windows, options.choice, options.chat, log);
   const FitWindows windows = read_fit_windows(options, text, log);
   report.choosing_tokens = tokens_in(windows.choosing.ids);
