@@ -124,7 +124,7 @@ TEST_CASE("advice: commands serve the cache that was measured") {
   const Serving serving = serving_of(report);
   CHECK(serving.commands.front() ==
         "fp8kv calibrate models/sample --data TEXT --kv-cache-dtype nvfp4 -o scales.json");
-  CHECK(serving.commands.back().starts_with("vllm serve sample-fp8 --kv-cache-dtype nvfp4"));
+  CHECK(serving.commands.back().starts_with("vllm serve sample-nvfp4 --kv-cache-dtype nvfp4"));
 }
 
 TEST_CASE("advice: a single prediction, and numbers that are none, decide nothing") {
