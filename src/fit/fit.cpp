@@ -4,7 +4,6 @@
 
 #include "base/text.h"
 #include "data/dataset.h"
-#include "eval/evaluate.h"
 #include "fit/fit_candidates.h"
 #include "fit/fit_search.h"
 #include "fit/layer_costs.h"
@@ -31,47 +30,6 @@ void add_saved(const ModelConfig& config, const FitOptions& options, const FitFo
   }
 }
 
-// Measures points on the held-out text.
-class Confirmation {
- public:
-  Confirmation(const Checkpoint& checkpoint, const ModelConfig& config, Backend& backend,
-               const WindowIds& windows, int threads)
-      : checkpoint_(checkpoint),
-        config_(config),
-        backend_(backend),
-        windows_(windows),
-        threads_(threads) {}
-
-  std::vector<ConfirmedPoint> run(const std::vector<FitPoint>& points, FitReport& into, Log& log) {
-    EvalReport report;
-    report.config = config_;
-    for (const FitPoint& each : points) {
-      report.candidates.push_back(fit_candidate(into.formats[each.format], each.left));
-    }
-    evaluate(checkpoint_, backend_, windows_,
-             {.baseline = config_.dtype,
-              .greedy_tokens = 0,
-              .layer_errors = false,
-              .threads = threads_,
-              .doing = cat("confirming ", points.size())},
-             report, log);
-    into.baseline = report.baseline.total;
-    std::vector<ConfirmedPoint> confirmed;
-    for (size_t i = 0; i < points.size(); ++i) {
-      CandidateReport& of = report.candidates[i];
-      confirmed.push_back({points[i], of.total, std::move(of.parts)});
-    }
-    return confirmed;
-  }
-
- private:
-  const Checkpoint& checkpoint_;
-  const ModelConfig& config_;
-  Backend& backend_;
-  const WindowIds& windows_;
-  int threads_;
-};
-
 }  // namespace
 
 void fit(const Checkpoint& checkpoint, const ModelConfig& config, Backend& backend,
@@ -81,7 +39,7 @@ void fit(const Checkpoint& checkpoint, const ModelConfig& config, Backend& backe
   report.baseline_bytes = options.bytes(CacheType(config.dtype));
   report.baseline_bytes_per_token = kv_bytes_per_token(config, CacheType(config.dtype));
   report.costs = layer_costs(checkpoint, config, backend, text.costs, report.formats,
-                             {.threads = options.threads}, log);
+                             {.threads = options.threads, .kept = options.kept}, log);
   for (size_t i = 0; i < report.formats.size(); ++i) {
     add_saved(config, options, report.formats[i], report.costs[i]);
   }
@@ -91,11 +49,26 @@ void fit(const Checkpoint& checkpoint, const ModelConfig& config, Backend& backe
     point.bytes_per_token = kv_bytes_per_token(config, cache);
   };
   FitSearch search({report.formats, report.costs, report.budget, options.mixes, count_bytes});
-  Confirmation confirmation(checkpoint, config, backend, text.confirm, options.threads);
   for (;;) {
     const std::vector<FitPoint> points = search.next();
     if (points.empty()) break;
-    search.tell(confirmation.run(points, report, log));
+    std::vector<CandidateReport> candidates;
+    for (const FitPoint& each : points) {
+      candidates.push_back(fit_candidate(report.formats[each.format], each.left));
+    }
+    MeasuredCaches measured =
+        measure_caches(checkpoint, config, backend, text.confirm, std::move(candidates),
+                       {.doing = cat("confirming ", points.size()),
+                        .threads = options.threads,
+                        .kept = options.kept},
+                       log);
+    report.baseline = measured.baseline;
+    std::vector<ConfirmedPoint> confirmed;
+    for (size_t i = 0; i < points.size(); ++i) {
+      MeasuredCache& of = measured.caches[i];
+      confirmed.push_back({points[i], of.total, std::move(of.parts)});
+    }
+    search.tell(confirmed);
   }
   report.points = search.points();
   report.chosen = search.chosen();

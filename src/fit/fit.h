@@ -13,6 +13,7 @@
 #include "core/config.h"
 #include "data/dataset.h"
 #include "fit/fit_report.h"
+#include "fit/measure_caches.h"
 
 namespace fp8kv {
 
@@ -26,6 +27,7 @@ struct FitOptions {
   // The size of a cache in the unit of the budget: bytes per token, or per sequence.
   std::function<uint64_t(const ModelCache&)> bytes;
   int threads = 0;
+  KeptMeasurements* kept = nullptr;  // see MeasureOptions
 };
 
 // Measures the costs of the layers, and then the choices that FitSearch asks for, on held-out text.

@@ -4,7 +4,6 @@
 
 #include "base/text.h"
 #include "data/dataset.h"
-#include "eval/evaluate.h"
 #include "fit/fit_candidates.h"
 
 namespace fp8kv {
@@ -71,22 +70,17 @@ std::vector<FormatCosts> layer_costs(const Checkpoint& checkpoint, const ModelCo
   std::vector<FormatCosts> costs(formats.size());
   for (size_t begin = 0; begin < all.size(); begin += most) {
     const size_t end = std::min(all.size(), begin + most);
-    EvalReport report;
-    report.config = config;
+    std::vector<CandidateReport> candidates;
     for (size_t i = begin; i < end; ++i) {
       const FitFormat& format = formats[all[i].format];
-      report.candidates.push_back(fit_candidate(format, left_by(config, format, all[i])));
+      candidates.push_back(fit_candidate(format, left_by(config, format, all[i])));
     }
     const std::string part = end - begin == all.size() ? "" : cat(" ", end, " of ", all.size());
-    evaluate(checkpoint, backend, windows,
-             {.baseline = config.dtype,
-              .greedy_tokens = 0,
-              .layer_errors = false,
-              .threads = options.threads,
-              .doing = "layers" + part},
-             report, log);
+    const MeasuredCaches measured = measure_caches(
+        checkpoint, config, backend, windows, std::move(candidates),
+        {.doing = "layers" + part, .threads = options.threads, .kept = options.kept}, log);
     for (size_t i = begin; i < end; ++i) {
-      const TokenFigures& total = report.candidates[i - begin].total;
+      const TokenFigures& total = measured.caches[i - begin].total;
       FormatCosts& of = costs[all[i].format];
       if (all[i].layer < 0) {
         of.all_kld = total.kld;

@@ -9,6 +9,7 @@
 #include "checkpoint/checkpoint.h"
 #include "core/config.h"
 #include "fit/fit_report.h"
+#include "fit/measure_caches.h"
 
 namespace fp8kv {
 
@@ -16,6 +17,7 @@ struct CostOptions {
   int threads = 0;
   // The bytes for residual streams, which bound the candidates of one pass.
   uint64_t stream_bytes = uint64_t{1} << 30;
+  KeptMeasurements* kept = nullptr;  // see MeasureOptions
 };
 
 // Returns the costs of each format, in order. A change in one layer runs through the layers above

@@ -7,8 +7,10 @@
 
 #include "files/file.h"
 #include "json/json.h"
+#include "support/killed_runs.h"
 #include "support/models/tiny_checkpoint.h"
 #include "support/models/tiny_config.h"
+#include "support/places.h"
 #include "support/run_cli.h"
 #include "support/temp_dir.h"
 
@@ -43,9 +45,10 @@ class FitPlace {
   }
 
   test::CliResult run(const Strings& more) const {
-    Strings arguments = {"fit", "m", "--data", "data.jsonl", "--device", "cpu"};
-    arguments.insert(arguments.end(), more.begin(), more.end());
-    return test::run_cli(arguments, temp_.path());
+    return test::run_cli(arguments(more), temp_.path());
+  }
+  bool killed_after_measuring(const Strings& more, const std::string& file) const {
+    return test::killed_after("out.json.partial/" + file, temp_.path(), arguments(more), 3);
   }
   Json json(Strings more) const {
     more.emplace_back("--json");
@@ -63,6 +66,12 @@ class FitPlace {
   const test::TempDir& folder() const { return temp_; }
 
  private:
+  static Strings arguments(const Strings& more) {
+    Strings all = {"fit", "m", "--data", "data.jsonl", "--device", "cpu"};
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
+  }
+
   test::TempDir temp_;
 };
 
@@ -181,6 +190,42 @@ TEST_CASE("cli fit: with --out, caches that make their own scales are left out u
           {"--max-kld", "10", "-o", "t.json", "--kv-cache-dtype", "fp8,int4_per_token_head"}, 1),
       "int4_per_token_head makes its own scales"));
   CHECK_FALSE(fs::exists(place / "t.json"));
+}
+
+TEST_CASE("cli fit: --resume takes the measurements of an earlier run, of the same one alone") {
+  const FitPlace place;
+  CHECK(says_that(place.refusal({"--max-kld", "1", "--resume"}, 2),
+                  "--resume keeps measurements beside --out, which is not given"));
+  if (test::fault_shim().empty()) {
+    MESSAGE("[skipped] sanitizers must be loaded before the shim");
+    return;
+  }
+  const Strings flags = {"--max-kld", "10", "--threads", "1", "-o", "out.json"};
+  const test::CliResult expected = place.run(flags);
+  REQUIRE(fs::exists(place / "out.json"));
+  const std::string scales = test::read_file(place / "out.json");
+  fs::remove(place / "out.json");
+
+  Strings resumed = flags;
+  resumed.emplace_back("--resume");
+  REQUIRE(place.killed_after_measuring(resumed, "measured-0.json"));
+  Strings other = resumed;
+  other[1] = "20";
+  CHECK(says_that(place.refusal(other, 3), "is of a run with another model, other options"));
+  const test::CliResult result = place.run(resumed);
+  CHECK(result.exit_code == expected.exit_code);
+  CHECK(result.out == expected.out);
+  CHECK(says_that(result.err, "measurements of an earlier run\n"));
+  CHECK(test::read_file(place / "out.json") == scales);
+  CHECK_FALSE(fs::exists(place / "out.json.partial"));
+
+  // A damaged measurement is made again.
+  fs::remove(place / "out.json");
+  REQUIRE(place.killed_after_measuring(resumed, "measured-0.json"));
+  place.folder().write("out.json.partial/measured-0.json", "{}");
+  const test::CliResult again = place.run(resumed);
+  CHECK(says_that(again.err, "'out.json.partial/measured-0.json': changed since it was finished"));
+  CHECK(again.out == expected.out);
 }
 
 TEST_CASE("cli fit: scales that no cache to choose from takes are refused") {

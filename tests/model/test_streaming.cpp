@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -355,6 +356,8 @@ TEST_CASE("streaming: a lost device ends a run in whatever order copies and ops 
   const int batches = 5;
   for (const char* kind : {"lost", "fault"}) {
     for (const uint64_t seed : {0, 1, 2}) {
+      // How the device fails makes no difference to threads.
+      if (test::kThreadSanitizer && std::string_view(kind) == "fault" && seed > 0) continue;
       for (const auto& bound : {bounds.front(), bounds.back()}) {
         const int layer = static_cast<int>(seed);
         const std::string fault = cat(kind, ":activate:", layer * batches + 2);

@@ -65,6 +65,10 @@ void check_budget(const FitCommandOptions& options) {
     throw Error("fit: --context is for --memory and --max-kld, and --bytes-per-token is given",
                 "leave it out", ErrorKind::usage);
   }
+  if (options.resume && options.out.empty()) {
+    throw Error("fit: --resume keeps measurements beside --out, which is not given",
+                "give --out, or leave it out", ErrorKind::usage);
+  }
   if (given == 1) return;
   throw Error(given == 0 ? "fit: needs a budget: --max-kld, --bytes-per-token or --memory"
                          : "fit: takes one budget, and more than one is given",
@@ -116,6 +120,8 @@ CLI::App* add_fit(CLI::App& app, FitCommandOptions& options) {
   add_windows(*command, options.windows, 2);
   add_device(*command, options.device, options.threads);
   add_strict(*command, options.strict);
+  command->add_flag("--resume", options.resume,
+                    "Keep measurements in OUT.partial, and go on from there");
   command->add_flag("-f,--force", options.force, "Replace existing output files");
   add_common(*command, options);
   command->final_callback([&options, data, held_out, policy] {

@@ -7,16 +7,21 @@
 #include <vector>
 
 #include "backend/open/open.h"
+#include "base/digest.h"
 #include "base/error.h"
+#include "calib/run_identity.h"
 #include "checkpoint/checkpoint.h"
 #include "commands/calibrated_scales.h"
 #include "commands/commands.h"
 #include "commands/fit_formats.h"
 #include "data/dataset.h"
 #include "data/files/find_data.h"
+#include "files/finished_files.h"
+#include "fit/measure_caches.h"
 #include "inputs/known_config.h"
 #include "inputs/model_text.h"
 #include "inputs/scale_source.h"
+#include "json/json.h"
 #include "model/capacity.h"
 #include "options/kept_inputs.h"
 #include "options/output_files.h"
@@ -232,6 +237,33 @@ void check_outputs(const FitCommandOptions& options, Log& log) {
     throw Error("--out -: standard output has the table", "name a file", ErrorKind::usage);
   }
   report_leftovers(outputs, log);
+  if (!options.resume) return;
+  const OutputFile kept = {.flag = "--resume",
+                           .path = FinishedFiles::path_for(options.out),
+                           .is_folder = true,
+                           .own = true};
+  check_inputs_kept(inputs, {kept});
+  report_leftovers({kept}, log);
+}
+
+// Everything that decides the measurements, as one text.
+std::string fit_identity(const FitCommandOptions& options, const Checkpoint& checkpoint,
+                         const ModelConfig& config, const Backend& backend, const FitText& text,
+                         const FitReport& report, const FitRuntime& runtime) {
+  JsonWriter json;
+  json.begin_object().member("runtime", runtime.text);
+  json.member("max_kld", report.budget.max_kld ? cat(*report.budget.max_kld) : "");
+  json.member("most_bytes", report.budget.most_bytes ? cat(*report.budget.most_bytes) : "");
+  json.member("context", options.context).key("formats").begin_array();
+  for (const FitFormat& each : report.formats) {
+    Sha256 scales;
+    if (each.scales) scales.add(scale_file_text(*each.scales));
+    json.value(cat(each.name, " ", scales.hex()));
+  }
+  json.end_array().member("confirmed", windows_digest(text.confirm));
+  const RunIdentity run = run_identity(FP8KV_VERSION, checkpoint, config, text.costs, backend);
+  for (const RunPart& part : run.parts) json.member(part.key, part.value);
+  return json.end_object().text();
 }
 
 // Writes the scale file. Returns its error, to be thrown after the table that explains it is
@@ -305,6 +337,7 @@ void run_command(const FitCommandOptions& given) {
     log.note(cat("note: ", runtime.text,
                  " leaves no layers in 16 bit, so that only whole caches are measured"));
   }
+  std::optional<KeptMeasurements> kept;
   with_way_out("use a smaller --seq-len or fewer --samples; or free memory", [&] {
     with_unchanged(checkpoint, [&] {
       if (options.scales.empty()) {
@@ -315,9 +348,19 @@ void run_command(const FitCommandOptions& given) {
             load_scales_for(options.scales, options.accept_foreign, checkpoint, config, log),
             quote(options.scales.string()), !options.kv_cache_dtypes.empty(), report.formats, log);
       }
-      fit(checkpoint, config, *backend, windows.text,
-          {.mixes = runtime.caches->skips_layers, .bytes = unit.bytes, .threads = options.threads},
-          report, log);
+      const auto measure = [&] {
+        fit(checkpoint, config, *backend, windows.text,
+            {.mixes = runtime.caches->skips_layers,
+             .bytes = unit.bytes,
+             .threads = options.threads,
+             .kept = kept ? &*kept : nullptr},
+            report, log);
+      };
+      if (!options.resume) return measure();
+      kept.emplace(
+          options.out,
+          fit_identity(options, checkpoint, config, *backend, windows.text, report, runtime), log);
+      keeping(kept->files(), "measurements", measure);
     });
   });
   log.end_progress();
@@ -340,6 +383,7 @@ void run_command(const FitCommandOptions& given) {
     write_output_file(options.report, fit_html(report, subject, {run_date(), FP8KV_VERSION}),
                       options.force);
   }
+  if (kept) kept->remove();
   if (!report.chosen) fail_unmet(report, unit, runtime);
   if (unwritten) throw *unwritten;
 }

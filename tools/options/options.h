@@ -323,6 +323,7 @@ struct FitCommandOptions : CommonOptions {
   int threads = 0;
   bool strict = false;  // refuse unknown keys of config.json
   bool force = false;
+  bool resume = false;  // keep measurements beside `out`, and reuse those of an earlier run
 };
 
 struct TokenizeOptions : CommonOptions {
