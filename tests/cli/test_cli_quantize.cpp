@@ -89,12 +89,8 @@ TEST_CASE("cli quantize: says what it wrote, what it left alone and how to serve
   const auto before = contents(place / "m");
   const test::CliResult result = place.ok({"quantize", "m", "-o", "out"});
   CHECK(result.out ==
-        "file                               bytes  how\n"
-        "config.json                        1,381  written\n"
-        "model-00001-of-00002.safetensors  14,136  written\n"
-        "model-00002-of-00002.safetensors  14,264  written\n"
-        "model.safetensors.index.json       2,936  written\n"
-        "notes.txt                              2  copied\n"
+        "files     config.json, model-00001-of-00002.safetensors, model-00002-of-00002.safetensors "
+        "and model.safetensors.index.json written; 1 file copied\n"
         "\n"
         "fp8-dynamic: a scale for each row, inputs by token as they come\n"
         "14 matrices in FP8: all tensors took 38.3 KiB and take 24.2 KiB\n"

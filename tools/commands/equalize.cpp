@@ -29,6 +29,7 @@
 #include "json/json.h"
 #include "options/kept_inputs.h"
 #include "options/output_files.h"
+#include "show/made_files.h"
 #include "show/output.h"
 
 namespace fp8kv {
@@ -238,12 +239,9 @@ std::string equalize_json(const EqualizeOptions& options, const ModelConfig& con
       json.member("after", made.after[i].kld).member("after_error", made.after[i].error);
       json.end_object();
     }
-    json.end_array().key("files").begin_array();
-    for (const InjectedFile& file : made.files.files) {
-      json.begin_object().member("name", utf8_name(file.name));
-      json.member("how", made_name(file.made)).member("bytes", file.bytes).end_object();
-    }
-    json.end_array().member("skipped", std::span<const std::string>(made.files.skipped));
+    json.end_array();
+    made_files_json(json, made.files.files);
+    json.member("skipped", std::span<const std::string>(made.files.skipped));
     json.member("serve", utf8_name(serve_line(options, cache)));
   }
   return json.end_object().text();

@@ -1,7 +1,6 @@
 #include "scales/write/inject.h"
 
 #include <algorithm>
-#include <map>
 
 #include "base/error.h"
 #include "checkpoint/checkpoint.h"
@@ -13,6 +12,7 @@
 #include "options/output_files.h"
 #include "report/evidence.h"
 #include "scales/write/arrival.h"
+#include "show/made_files.h"
 #include "show/output.h"
 #include "show/verify/runtime_report.h"
 
@@ -25,13 +25,9 @@ std::string report_json(const InjectCommandOptions& options, const InjectReport&
       .member("schema", "fp8kv.inject/1")
       .member("out", utf8_name(options.out.string()));
   json.member("target", options.target).member("dry_run", options.dry_run);
-  json.member("written_bytes", report.written_bytes).key("files").begin_array();
-  for (const InjectedFile& file : report.files) {
-    json.begin_object().member("name", utf8_name(file.name));
-    json.member("how", made_name(file.made));
-    json.member("bytes", file.bytes).end_object();
-  }
-  json.end_array().member("skipped", std::span<const std::string>(report.skipped));
+  json.member("written_bytes", report.written_bytes);
+  made_files_json(json, report.files);
+  json.member("skipped", std::span<const std::string>(report.skipped));
   json.member("notes", std::span<const std::string>(report.notes));
   json.member("warnings", std::span<const std::string>(report.warnings));
   json.key("serve").begin_array();
@@ -45,37 +41,10 @@ std::string report_json(const InjectCommandOptions& options, const InjectReport&
   return json.end_object().text();
 }
 
-// "config.json and model-kv-scales.safetensors written; 4 files copied, 1 hard-linked".
-std::string files_line(const InjectReport& report) {
-  std::vector<std::string> written;
-  std::map<FileMade, uint64_t> others;
-  for (const InjectedFile& file : report.files) {
-    if (file.made == FileMade::written) {
-      written.push_back(plain(file.name));
-    } else {
-      ++others[file.made];
-    }
-  }
-  std::vector<std::string> counts;
-  for (const auto& [made, count] : others) {
-    counts.push_back(
-        cat(counts.empty() ? count_of(count, "file") : cat(count), " ", made_name(made)));
-  }
-  return noted("files", cat(join(written), " written", counts.empty() ? "" : "; ", join(counts)));
-}
-
-std::string files_table(const InjectReport& report) {
-  Table table({"file", "bytes", "how"}, {true, false, true});
-  for (const InjectedFile& file : report.files) {
-    table.add({plain(file.name), grouped(file.bytes), made_name(file.made)});
-  }
-  return table.text();
-}
-
 std::string report_text(const InjectCommandOptions& options, const InjectReport& report) {
-  std::string text = options.all
-                         ? files_table(report) + "\n" + runtimes_table(report.facts)
-                         : files_line(report) + "\n" + runtimes_summary(report.facts, "--all");
+  std::string text =
+      options.all ? made_files_table(report.files) + "\n" + runtimes_table(report.facts)
+                  : made_files_line(report.files) + "\n" + runtimes_summary(report.facts, "--all");
   const std::vector<ServeCommand> commands =
       serve_commands(report.facts, options.out.string(), report.in_16_bit);
   if (!commands.empty()) text += "\nServe it with\n";

@@ -26,6 +26,7 @@
 #include "quantize/schemes.h"
 #include "scales/rules/serving.h"
 #include "scales/write/arrival.h"
+#include "show/made_files.h"
 #include "show/output.h"
 #include "show/verify/runtime_report.h"
 
@@ -62,13 +63,9 @@ std::string report_json(const QuantizeOptions& options, const QuantiseReport& re
   json.member("bytes_after", report.plan.after_bytes);
   json.member("left_alone", std::span<const std::string>(report.ignore));
   json.member("kept_shards", report.kept_shards);
-  json.member("written_bytes", report.written_bytes).key("files").begin_array();
-  for (const InjectedFile& file : report.files) {
-    json.begin_object().member("name", utf8_name(file.name));
-    json.member("how", made_name(file.made));
-    json.member("bytes", file.bytes).end_object();
-  }
-  json.end_array().member("skipped", std::span<const std::string>(report.skipped));
+  json.member("written_bytes", report.written_bytes);
+  made_files_json(json, report.files);
+  json.member("skipped", std::span<const std::string>(report.skipped));
   json.member("notes", std::span<const std::string>(report.notes));
   json.member("warnings", std::span<const std::string>(report.warnings));
   json.key("serve").begin_array();
@@ -82,12 +79,8 @@ std::string report_json(const QuantizeOptions& options, const QuantiseReport& re
 }
 
 std::string report_text(const QuantizeOptions& options, const QuantiseReport& report) {
-  Table table({"file", "bytes", "how"}, {true, false, true});
-  for (const InjectedFile& file : report.files) {
-    table.add({plain(file.name), grouped(file.bytes), made_name(file.made)});
-  }
   const FolderPlan& plan = report.plan;
-  std::string text = table.text();
+  std::string text = made_files_line(report.files);
   text +=
       cat("\n", options.scheme, ": ", fp8_scheme_at(options.scheme).summary, "\n", plan.matrices,
           plan.matrices == 1 ? " matrix" : " matrices", " in FP8: all tensors took ",
