@@ -162,6 +162,10 @@ TEST_CASE("cli fit: refuses what it cannot answer, and says what would do") {
       place.refusal(
           {"--max-kld", "10", "--kv-cache-dtype", "int8_per_token_head", "-o", "none.json"}, 2),
       "int8_per_token_head makes its own scales, so there is no scale file to write"));
+  CHECK(says_that(place.refusal({"--max-kld", "10", "--kv-cache-dtype",
+                                 "int8_per_token_head,int4_per_token_head", "-o", "none.json"},
+                                2),
+                  "int8_per_token_head and int4_per_token_head make their own scales"));
   CHECK_FALSE(fs::exists(place / "none.json"));
   CHECK(says_that(place.refusal({"--max-kld", "1", "--batch", "3"}, 2), "are for --memory"));
   CHECK(says_that(place.refusal({"--max-kld", "1", "--kv-cache-dtype", "fp8,fp8"}, 2),
@@ -211,6 +215,10 @@ TEST_CASE("cli fit: --resume takes the measurements of an earlier run, of the sa
   REQUIRE(place.killed_after_measuring(resumed, "measured-0.json"));
   Strings other = resumed;
   other[1] = "20";
+  CHECK(says_that(place.refusal(other, 3), "is of a run with another model, other options"));
+  // The size of a cache depends on --context, and so does the order of layers.
+  other = resumed;
+  other.insert(other.end(), {"--context", "32"});
   CHECK(says_that(place.refusal(other, 3), "is of a run with another model, other options"));
   const test::CliResult result = place.run(resumed);
   CHECK(result.exit_code == expected.exit_code);

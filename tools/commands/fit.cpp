@@ -117,8 +117,11 @@ void drop_without_scales(const FitCommandOptions& options, std::vector<FitFormat
   if (options.out.empty()) return;
   const auto unfit = [](const FitFormat& format) { return !scales_for(format.type); };
   if (std::all_of(formats.begin(), formats.end(), unfit)) {
-    throw Error(cat("--out: ", formats.front().name,
-                    " makes its own scales, so there is no scale file to write"),
+    std::vector<std::string> names;
+    for (const FitFormat& each : formats) names.push_back(each.name);
+    throw Error(cat("--out: ", join(names),
+                    names.size() == 1 ? " makes its own scales" : " make their own scales",
+                    ", so there is no scale file to write"),
                 "leave out --out, or name caches with scales: --kv-cache-dtype fp8",
                 ErrorKind::usage);
   }
@@ -254,7 +257,8 @@ std::string fit_identity(const FitCommandOptions& options, const Checkpoint& che
   json.begin_object().member("runtime", runtime.text);
   json.member("max_kld", report.budget.max_kld ? cat(*report.budget.max_kld) : "");
   json.member("most_bytes", report.budget.most_bytes ? cat(*report.budget.most_bytes) : "");
-  json.member("context", options.context).key("formats").begin_array();
+  json.member("memory", options.memory).member("context", options.context);
+  json.member("batch", options.batch).member("tp", options.tp).key("formats").begin_array();
   for (const FitFormat& each : report.formats) {
     Sha256 scales;
     if (each.scales) scales.add(scale_file_text(*each.scales));
