@@ -27,6 +27,7 @@ namespace {
 // Kernels keep tiles in registers, which here are on the stack; sanitizers add to every frame.
 constexpr size_t kStackBytes = size_t{128} << 10;
 constexpr size_t kGuardBytes = size_t{4} << 10;
+[[maybe_unused]] constexpr size_t kOutermostBytes = size_t{4} << 10;  // more than enter()'s frame
 
 #if defined(__x86_64__)
 
@@ -155,12 +156,14 @@ void Fibers::reserve(int count) {
 
 void Fibers::start(int index, Entry entry) {
   Fiber& fiber = state_->fibers[static_cast<size_t>(index)];
+#if defined(__SANITIZE_ADDRESS__)
+  // The last run's frames. A run to the end leaves only the outermost.
+  const size_t left = fiber.done ? kOutermostBytes : kStackBytes;
+  ASAN_UNPOISON_MEMORY_REGION(fiber.stack + kStackBytes - left, left);
+#endif
   fiber.entry = entry;
   fiber.done = false;
   fiber.fake_stack = nullptr;
-#if defined(__SANITIZE_ADDRESS__)
-  ASAN_UNPOISON_MEMORY_REGION(fiber.stack, kStackBytes);  // frames of the last run
-#endif
   prepare_machine(fiber.machine, fiber.stack, &Fibers::enter);
 }
 

@@ -32,7 +32,7 @@ Strings calibrate_model(const std::string& model, const Strings& more = {},
                        "--resume"};
   arguments.insert(arguments.end(), more.begin(), more.end());
   if (std::find(more.begin(), more.end(), "--samples") == more.end()) {
-    arguments.insert(arguments.end(), {"--samples", "12"});
+    arguments.insert(arguments.end(), {"--samples", "4"});
   }
   return arguments;
 }
@@ -73,21 +73,21 @@ std::string bytes_of_whole_run(const Strings& more = {}) {
   return test::read_file(folder / "s.json");
 }
 
-test::CliResult run_faulty(const test::TempDir& folder, int operation, int error,
-                           const Strings& more) {
-  return test::run_cli(calibrate(more), {.folder = folder.path(),
-                                         .environment = {cat("LD_PRELOAD=", test::fault_shim()),
-                                                         cat("FP8KV_FAULT_AT=", operation),
-                                                         cat("FP8KV_FAULT_ERRNO=", error)}});
+// Runs a command with the fault shim, which kills it when this variable says.
+test::CliResult run_killed(const Strings& command, const fs::path& folder,
+                           const std::string& when) {
+  return test::run_cli(command, {.folder = folder,
+                                 .environment = {cat("LD_PRELOAD=", test::fault_shim()),
+                                                 "FP8KV_FAULT_ERRNO=0", when}});
 }
 
-// Kills runs until one leaves a state of some layers.
-bool leave_state(const test::TempDir& folder, const Strings& more = {}, int step = 1) {
-  for (int operation = 1; !fs::exists(folder / "s.json.partial"); operation += step) {
-    if (run_faulty(folder, operation, 0, more).exit_code == 0) return false;
-    remove_leftovers(folder.path());
-  }
-  return true;
+// Kills a run as soon as it has left the state of its first layer.
+void leave_state(const Strings& command, const test::TempDir& folder) {
+  const test::CliResult killed =
+      run_killed(command, folder.path(), "FP8KV_FAULT_ONCE=s.json.partial");
+  REQUIRE(killed.exit_code == 128 + SIGKILL);
+  REQUIRE(fs::exists(folder / "s.json.partial"));
+  remove_leftovers(folder.path());
 }
 
 }  // namespace
@@ -105,7 +105,8 @@ TEST_CASE("cli resume: killed at any file operation, the next run gives the same
     for (int operation = 1;; operation += gone_on == 0 ? (rounds ? 101 : 7) : (rounds ? 41 : 1)) {
       CAPTURE(operation);
       const test::TempDir folder;
-      const test::CliResult killed = run_faulty(folder, operation, 0, more);
+      const test::CliResult killed =
+          run_killed(calibrate(more), folder.path(), cat("FP8KV_FAULT_AT=", operation));
       if (killed.exit_code == 0) break;
       CHECK(killed.exit_code == 128 + SIGKILL);
       gone_on += fs::exists(folder / "s.json.partial") ? 1 : 0;
@@ -124,7 +125,7 @@ TEST_CASE("cli resume: killed at any file operation, the next run gives the same
 TEST_CASE("cli resume: a full disk is named, and the state before is kept") {
   if (!can_kill()) return;
   const test::TempDir folder;
-  REQUIRE(leave_state(folder));
+  leave_state(calibrate(), folder);
   const std::string state = test::read_file(folder / "s.json.partial");
   const test::CliResult result =
       test::run_cli(calibrate(), {.folder = folder.path(), .largest_file = 4096});
@@ -137,7 +138,7 @@ TEST_CASE("cli resume: a full disk is named, and the state before is kept") {
 TEST_CASE("cli resume: says where it goes on from") {
   if (!can_kill()) return;
   const test::TempDir folder;
-  REQUIRE(leave_state(folder));
+  leave_state(calibrate(), folder);
   const test::CliResult result = test::run_cli(calibrate(), folder.path());
   CHECK(says(result.err, "going on from 's.json.partial': 1 of 6 layers done\n"));
 }
@@ -145,7 +146,7 @@ TEST_CASE("cli resume: says where it goes on from") {
 TEST_CASE("cli resume: the state of another run is refused, naming what differs") {
   if (!can_kill()) return;
   const test::TempDir folder;
-  REQUIRE(leave_state(folder));
+  leave_state(calibrate(), folder);
   const std::string state = test::read_file(folder / "s.json.partial");
   const test::CliResult result = test::run_cli(calibrate({"--shard", "0/2"}), folder.path());
   CHECK(result.exit_code == 3);
@@ -161,7 +162,7 @@ TEST_CASE(
     "cli resume: a state of rounds is not gone on with by a run without, nor by other rounds") {
   if (!can_kill()) return;
   const test::TempDir folder;
-  REQUIRE(leave_state(folder, {"--samples", "auto"}, 101));
+  leave_state(calibrate({"--samples", "auto"}), folder);
   const auto refusal = [&](const Strings& more) {
     const test::CliResult result = test::run_cli(calibrate(more), folder.path());
     CHECK(result.exit_code == 3);
@@ -182,14 +183,7 @@ TEST_CASE("cli resume: the state of a model with another config or other weights
   fs::copy(test::source_dir() / "datasets" / "demo", folder / "demo");
   const std::string config = test::read_file(folder / "demo/config.json");
   const Strings command = calibrate_model("demo");
-  const test::CliSetup killed{
-      .folder = folder.path(),
-      .environment = {cat("LD_PRELOAD=", test::fault_shim()), "FP8KV_FAULT_ERRNO=0"}};
-  for (int operation = 1; !fs::exists(folder / "s.json.partial"); operation += 11) {
-    test::CliSetup at = killed;
-    at.environment.push_back(cat("FP8KV_FAULT_AT=", operation));
-    REQUIRE(test::run_cli(command, at).exit_code != 0);
-  }
+  leave_state(command, folder);
   const std::string state = test::read_file(folder / "s.json.partial");
   const auto refusal = [&] {
     const test::CliResult result = test::run_cli(command, folder.path());

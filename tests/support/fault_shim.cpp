@@ -1,6 +1,6 @@
 // Preloaded into a program, makes its n-th file operation fail. FP8KV_FAULT_AT=n counts from 1.
-// FP8KV_FAULT_ERRNO is the errno, or 0 for a kill. FP8KV_FAULT_LOG names a file that gets the
-// number of operations.
+// FP8KV_FAULT_ONCE=file makes the first operation fail that finds this file. FP8KV_FAULT_ERRNO is
+// the errno, or 0 for a kill. FP8KV_FAULT_LOG names a file that gets the number of operations.
 // Counts operations that open, read, make, change or remove files. Closing is left out because it
 // cannot be retried, and so are the standard streams.
 #include <atomic>
@@ -28,8 +28,10 @@ long number(const char* name, long otherwise) {
 bool fails() {
   const int before = errno;
   const long wanted = number("FP8KV_FAULT_AT", 0);
+  const char* file = getenv("FP8KV_FAULT_ONCE");
+  const bool found = file && access(file, F_OK) == 0;
   errno = before;
-  if (++operations != wanted) return false;
+  if (++operations != wanted && !found) return false;
   const long error = number("FP8KV_FAULT_ERRNO", EIO);
   if (error == 0) kill(getpid(), SIGKILL);
   errno = static_cast<int>(error);

@@ -27,17 +27,30 @@ struct F16Number {
   static float value(uint16_t code) { return f16_to_float(code); }
 };
 
-template <typename Number>
-float number(uint32_t word, int part) {
-  return Number::value(static_cast<uint16_t>(word >> (16 * part)));
-}
-
-// a * b + sum, rounded once. The product of two numbers is exact within the normal range.
-float fused(float a, float b, float sum) {
-  const float product = a * b, magnitude = std::fabs(product);
+// Whether a * b is exact: within the normal range, or zero by a factor.
+bool is_exact(float a, float b, float product) {
+  const float magnitude = std::fabs(product);
   const bool normal = magnitude >= 0x1p-126f && magnitude <= 0x1.fffffep127f;
   const bool zero = magnitude == 0.0f && (a == 0.0f || b == 0.0f);
-  return normal || zero ? product + sum : std::fma(a, b, sum);
+  return normal || zero;
+}
+
+// A register's 16 rows of 16 words as numbers, the first of each word and the second apart.
+using Numbers = float[2][16][16];
+
+// sums += a * b for 16 numbers b, each product and its addition rounded once, and then flushed.
+void add_products(float a, const float (&b)[16], float (&sums)[16]) {
+  float products[16];
+  int n_exact = 0;
+  for (int j = 0; j < 16; ++j) {
+    products[j] = a * b[j];
+    n_exact += is_exact(a, b[j], products[j]) ? 1 : 0;
+  }
+  if (n_exact == 16) {
+    for (int j = 0; j < 16; ++j) sums[j] = flushed(products[j] + sums[j]);
+  } else {
+    for (int j = 0; j < 16; ++j) sums[j] = flushed(std::fma(a, b[j], sums[j]));
+  }
 }
 
 // Eight registers of 16 rows of 16 words.
@@ -69,17 +82,17 @@ class PlainTiles {
   // to the tile.
   template <int kSums, int kA, int kB>
   void multiply() {
+    Numbers a, b;
+    read_numbers(words_[kA], a);
+    read_numbers(words_[kB], b);
     for (int i = 0; i < 16; ++i) {
+      float sums[2][16] = {};
+      for (int k = 0; k < 16; ++k) {
+        add_products(a[0][i][k], b[0][k], sums[0]);
+        add_products(a[1][i][k], b[1][k], sums[1]);
+      }
       for (int j = 0; j < 16; ++j) {
-        float sum[2] = {0.0f, 0.0f};
-        for (int k = 0; k < 16; ++k) {
-          for (int part = 0; part < 2; ++part) {
-            const float a = number<Number>(words_[kA][i][k], part);
-            const float b = number<Number>(words_[kB][k][j], part);
-            sum[part] = flushed(fused(a, b, sum[part]));
-          }
-        }
-        const float both = flushed(sum[0] + sum[1]);
+        const float both = flushed(sums[0][j] + sums[1][j]);
         uint32_t& to = words_[kSums][i][j];
         to = float_bits(flushed(flushed(float_from_bits(to)) + both));
       }
@@ -87,6 +100,17 @@ class PlainTiles {
   }
 
  private:
+  static void read_numbers(const uint32_t (&words)[16][16], Numbers& numbers) {
+    for (int row = 0; row < 16; ++row) {
+      for (int column = 0; column < 16; ++column) {
+        for (int part = 0; part < 2; ++part) {
+          numbers[part][row][column] =
+              Number::value(static_cast<uint16_t>(words[row][column] >> (16 * part)));
+        }
+      }
+    }
+  }
+
   uint32_t words_[8][16][16];
 };
 
