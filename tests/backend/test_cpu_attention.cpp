@@ -278,7 +278,7 @@ void check_everywhere(Setup setup) {
 
 // The rows of a long prompt. 60 are several tiles too, and take a sanitizer less long.
 constexpr int64_t many(int64_t rows) {
-  return test::kSanitized ? std::min<int64_t>(rows, 60) : rows;
+  return test::kSlow ? std::min<int64_t>(rows, 60) : rows;
 }
 
 constexpr DType kCacheTypes[] = {DType::f32,        DType::f16,         DType::bf16,

@@ -9,6 +9,7 @@
 #include "backend/cpu/isa/cpu_kernels.h"
 #include "support/backends/cpu.h"
 #include "support/backends/wide_quantised_case.h"
+#include "support/sanitizers.h"
 
 namespace fp8kv {
 namespace {
@@ -50,7 +51,10 @@ TEST_CASE("cpu coded weights: products have the bits of decoded ones, whatever t
         coded.codes = codes;
         // Few rows, which are multiplied with the codes; more rows, by dot products; many, by
         // tiles.
-        for (const int64_t rows : {1, 2, 3, 4, 7, 16, 17, 40}) {
+        const std::vector<int64_t> counts = test::kEmulated
+                                                ? std::vector<int64_t>{1, 7, 17}
+                                                : std::vector<int64_t>{1, 2, 3, 4, 7, 16, 17, 40};
+        for (const int64_t rows : counts) {
           CAPTURE(rows);
           Rng rng(static_cast<uint64_t>(rows));
           const std::vector<float> x = test::random_floats(rng, rows * matrix.columns);

@@ -106,7 +106,7 @@ TEST_CASE("latent attention: has the bits of attention with V beside K, of what 
         CAPTURE(std::string(dtype_name(cache)));
         CAPTURE(rank);
         // A sanitizer takes minutes for 300 tokens of rank 512.
-        const int64_t tokens = test::kSanitized && rank == 512 ? 40 : 300;
+        const int64_t tokens = test::kSlow && rank == 512 ? 40 : 300;
         const LatentScene latent{.tokens = tokens, .rank = rank, .cache = cache};
         LatentScene beside = latent;
         beside.v_in_k = false;
@@ -159,7 +159,7 @@ TEST_CASE("latent attention: fp8_ds_mla has the bits of an F32 cache of what it 
   for (const CpuIsa isa : test::available_isas()) {
     const auto backend = make_cpu_backend(2, isa);
     for (const int64_t tokens : {7, 300, 1100}) {
-      if (test::kSanitized && tokens == 1100) continue;  // takes minutes
+      if (test::kSlow && tokens == 1100) continue;  // takes minutes
       CAPTURE(std::string(cpu_isa_name(isa)));
       CAPTURE(tokens);
       const LatentScene blocks{.tokens = tokens, .rank = 256, .cache = CacheType(KvFormat::ds_mla)};
