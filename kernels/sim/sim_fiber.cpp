@@ -95,7 +95,7 @@ struct Fiber {
   Machine machine{};
   std::byte* stack = nullptr;
   Fibers::Entry entry = nullptr;
-  bool done = true;
+  bool done = false;           // ran to its end
   void* fake_stack = nullptr;  // AddressSanitizer's
   void* tsan = nullptr;
 };

@@ -304,7 +304,8 @@ TEST_CASE("cli device faults: wherever a device turns out to be full, nothing is
   for (const Strings& command : {kCalibrate, kRun, kEval}) {
     CAPTURE(command[0]);
     int allocation = 1;
-    // Every seventh allocation, which covers each phase.
+    // Every seventh allocation, which covers each phase. ThreadSanitizer needs seconds for each,
+    // and takes every ninth of these.
     for (;; allocation += test::kThreadSanitizer ? 63 : 7) {
       CAPTURE(allocation);
       const test::CliResult result = place.run(command, cat("full:", allocation));
@@ -326,7 +327,7 @@ TEST_CASE("cli device faults: run leaves whole answers only, those it had before
   CHECK(expected.ends_with("}\n"));
   std::set<ptrdiff_t> answers;  // numbers of answers printed before the fault
   for (const std::string& kind : Strings{"lost", "fault"}) {
-    // A run takes ThreadSanitizer ten seconds. A fault leaves the same state as a loss.
+    // A run takes ThreadSanitizer ten to twenty seconds. A fault leaves the same state as a loss.
     const int stride = !test::kThreadSanitizer ? 1 : kind == "lost" ? 2 : 6;
     for (int step = 1;; step += stride) {
       CAPTURE(at(kind, "sample", step));
