@@ -5,6 +5,7 @@
 #include "calib/draft_pass.h"
 #include "calib/memory_plan.h"
 #include "calib/residual.h"
+#include "calib/scale_losses.h"
 #include "calib/window_plan.h"
 #include "calib/workspace.h"
 #include "data/dataset.h"
@@ -33,7 +34,7 @@ class Collector {
         windows_(windows),
         options_(options),
         activation_(backend.activation_dtype(config.dtype)),
-        whole_(options.inputs != nullptr || !options.drafts.empty()),
+        whole_(options.inputs != nullptr || options.losses || !options.drafts.empty()),
         n_layers_(whole_ ? config.n_layers() : config.layers_to_last_cache()),
         plan_(plan_windows(windows, {options.parts.begin(), options.parts.end()},
                            options.batch_rows)),
@@ -76,6 +77,13 @@ class Collector {
         "working memory", [&] { return Workspace(backend_, config_, plan_, n_layers_); });
     StreamOptions stream_options = options_.stream;
     stream_options.buffers = memory_.layer_buffers;
+    std::optional<ScaleLosses> losses;
+    if (options_.losses) {
+      losses.emplace(backend_, config_, plan_);
+      workspace.forward.show_projected([&](const AttentionInputs& inputs, const TensorView& x) {
+        if (inputs.k.shape[1] > 0) losses->measure(workspace.forward, inputs, x, lengths_);
+      });
+    }
     WeightStream weights(checkpoint_, config_, backend_, layers_from(done), stream_options);
     Embedding embedding(checkpoint_, config_, backend_, EmbeddingTable::in_file);
     if (done > 0) {
@@ -84,7 +92,7 @@ class Collector {
       embed(workspace, embedding, residual);
     }
     for (int64_t index = done; index < n_layers_; ++index) {
-      layer(index, workspace, embedding, residual, weights, progress);
+      layer(index, workspace, embedding, residual, weights, losses, progress);
     }
   }
 
@@ -100,7 +108,8 @@ class Collector {
 
   MemoryBound bound() const {
     MemoryBound bound = options_.max_memory;
-    if (!options_.drafts.empty()) bound.beside = draft_bytes(config_, backend_, plan_);
+    if (!options_.drafts.empty()) bound.beside += draft_bytes(config_, backend_, plan_);
+    if (options_.losses) bound.beside += loss_bytes(config_, backend_, plan_);
     return bound;
   }
 
@@ -141,15 +150,16 @@ class Collector {
   }
 
   void layer(int64_t index, Workspace& workspace, Embedding& embedding, ResidualStream& residual,
-             WeightStream& weights, Progress& progress) {
+             WeightStream& weights, std::optional<ScaleLosses>& losses, Progress& progress) {
     const bool whole = part_of(index) == LayerPart::whole;
     const LayerWeights& of_layer = weights.begin();
     const std::optional<TensorView> magnitudes = workspace.magnitudes_of(config_, index);
     with_context(cat("layer ", index), [&] {
+      if (losses && magnitudes) losses->begin_layer(index, of_layer);
       if (magnitudes) clear(*magnitudes);
       if (config_.experts) clear(workspace.reached.view());
       for (size_t i = 0; i < plan_.batches.size(); ++i) {
-        workspace.rows.begin(windows_, plan_.batches[i]);
+        begin_batch(workspace, plan_.batches[i]);
         workspace.forward.layer(
             index, of_layer, residual.begin(i), workspace.rows.step.batch(),
             workspace.rows.cache.layer(index), magnitudes, part_of(index), {},
@@ -164,6 +174,7 @@ class Collector {
     if (magnitudes) words = download_words(backend_, *magnitudes, index);
     checkpoint_.check_unchanged();
     found_.layers.push_back(magnitudes_from(words, heads_of(index), index));
+    if (losses && magnitudes) losses->end_layer(found_.layers.back());
     if (options_.inputs) {
       options_.inputs->end_layer(index, of_layer, latent_amax(found_.layers.back()));
     }
@@ -174,6 +185,14 @@ class Collector {
     }
     if (options_.state && index + 1 < n_layers_) {
       options_.state->save(found_, config_, plan_.total_rows, activation_, residual);
+    }
+  }
+
+  void begin_batch(Workspace& workspace, const WindowBatch& batch) {
+    workspace.rows.begin(windows_, batch);
+    lengths_.clear();
+    for (size_t i = 0; i < batch.count; ++i) {
+      lengths_.push_back(std::ssize(windows_[batch.first + i]));
     }
   }
 
@@ -213,6 +232,7 @@ class Collector {
   const int64_t n_layers_;  // layers to run
   const WindowPlan plan_;
   const MemoryPlan memory_;
+  std::vector<int64_t> lengths_;  // of the batch's windows
   CollectedMagnitudes found_;
 };
 
@@ -247,6 +267,7 @@ CollectedMagnitudes collect(const Checkpoint& checkpoint, const ModelConfig& con
                             Backend& backend, const std::vector<std::vector<int32_t>>& windows,
                             Log& log, const CollectOptions& options) {
   FP8KV_ASSERT(!windows.empty() && options.parts.back() <= windows.size());
+  if (options.losses) check_losses_measurable(config);
   return with_unchanged(checkpoint, [&] {
     return Collector(checkpoint, config, backend, windows, options).run(log);
   });

@@ -46,6 +46,9 @@ struct CollectOptions {
   // Also keeps samples of K. REQUIRES that this object is the backend, made for these windows, and
   // no state.
   KeySamples* keys = nullptr;
+  // Also measures losses at each mantissa of a scale, which makes every layer run as a whole. Draft
+  // layers have none. Throws as check_losses_measurable does (calib/scale_losses.h).
+  bool losses = false;
   // Also measures these draft layers behind the last one, which makes every layer run as a whole.
   std::span<const DraftModel> drafts = {};
 };

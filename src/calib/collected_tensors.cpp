@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "core/histogram.h"
+#include "core/scale_grid.h"
 #include "files/file.h"
 
 namespace fp8kv {
@@ -14,6 +15,7 @@ constexpr char kCounted[] = "counted";
 constexpr char kPartTokens[] = "part_tokens";
 constexpr char kReached[] = "reached";
 constexpr char kDrafts[] = "drafts";
+constexpr char kLosses[] = "losses";
 
 template <typename T>
 StateTensor tensor(std::string name, DType dtype, Shape shape, const std::vector<T>& values) {
@@ -108,6 +110,52 @@ bool read_drafts(const std::filesystem::path& path, const SafetensorsHeader& hea
   return true;
 }
 
+Shape losses_shape(int64_t layers, const ModelConfig& config) {
+  return {layers, 2, config.n_kv_heads(), kScaleMantissas};
+}
+
+// The losses of K and V in all layers; nothing if they were not measured.
+std::optional<StateTensor> losses_of(const CollectedMagnitudes& collected,
+                                     const ModelConfig& config, const std::string& prefix) {
+  std::vector<uint64_t> all;
+  const auto heads = static_cast<size_t>(config.n_kv_heads());
+  bool measured = false;
+  for (const LayerMagnitudes& layer : collected.layers) {
+    for (const auto* counts : {&layer.k, &layer.v}) {
+      const size_t end = all.size() + heads * kScaleMantissas;
+      for (const MagnitudeCounts& head : *counts) {
+        measured = measured || !head.losses.empty();
+        all.insert(all.end(), head.losses.begin(), head.losses.end());
+      }
+      all.resize(end);
+    }
+  }
+  if (!measured) return std::nullopt;
+  return tensor(prefix + kLosses, DType::u64, losses_shape(std::ssize(collected.layers), config),
+                all);
+}
+
+// Returns false if the file's losses have an unexpected form.
+bool read_losses(const std::filesystem::path& path, const SafetensorsHeader& header,
+                 const ModelConfig& config, const std::string& prefix, CollectedMagnitudes& found) {
+  if (!find_entry(header, prefix + kLosses)) return true;
+  const auto all = values_in<uint64_t>(path, header, prefix + kLosses, DType::u64,
+                                       losses_shape(std::ssize(found.layers), config));
+  if (!all) return false;
+  auto next = all->begin();
+  for (LayerMagnitudes& layer : found.layers) {
+    for (auto* counts : {&layer.k, &layer.v}) {
+      auto at = next;
+      next += config.n_kv_heads() * kScaleMantissas;
+      for (MagnitudeCounts& head : *counts) {
+        head.losses.assign(at, at + kScaleMantissas);
+        at += kScaleMantissas;
+      }
+    }
+  }
+  return true;
+}
+
 }  // namespace
 
 std::vector<StateTensor> tensors_of(const CollectedMagnitudes& collected, const ModelConfig& config,
@@ -132,6 +180,7 @@ std::vector<StateTensor> tensors_of(const CollectedMagnitudes& collected, const 
                              flat(collected.parts[i].layers, config)));
   }
   if (auto drafts = drafts_of(collected, prefix)) tensors.push_back(std::move(*drafts));
+  if (auto losses = losses_of(collected, config, prefix)) tensors.push_back(std::move(*losses));
   if (!config.experts) return tensors;
   std::vector<uint64_t> reached;
   for (const auto& layer : collected.reached) {
@@ -169,6 +218,7 @@ std::optional<CollectedMagnitudes> collected_in(const std::filesystem::path& pat
     found.parts[i] = {(*part_tokens)[i], layers_in(*values, config)};
   }
   if (!read_drafts(path, header, prefix, found)) return std::nullopt;
+  if (!read_losses(path, header, config, prefix, found)) return std::nullopt;
   if (!config.experts) return found;
   const auto reached = values_in<uint64_t>(path, header, prefix + kReached, DType::u64,
                                            reached_shape(layers, config));

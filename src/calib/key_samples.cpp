@@ -3,8 +3,8 @@
 #include <span>
 #include <utility>
 
+#include "backend/download_floats.h"
 #include "base/error.h"
-#include "core/half.h"
 
 namespace fp8kv {
 
@@ -47,8 +47,8 @@ void KeySamples::rope_append(const RopeAppend& args) {
   }
   const std::vector<Kept> kept = kept_rows(args.q.shape[0]);
   if (kept.empty()) return;
-  fetch(args.q, q_);
-  fetch(args.k, k_);
+  download_floats(inner(), args.q, q_);
+  download_floats(inner(), args.k, k_);
   pool_.run(n_heads, [&](int64_t head, int /*thread*/) { take(args, kept, head); });
 }
 
@@ -104,19 +104,6 @@ void KeySamples::end_layer(int64_t index) {
   }
   layers_[static_cast<size_t>(index)] = std::exchange(current_, {});
   row_ = 0;
-}
-
-void KeySamples::fetch(const TensorView& from, std::vector<float>& to) {
-  const auto n = static_cast<size_t>(from.shape.elements());
-  to.resize(n);
-  if (from.dtype == DType::f32) {
-    return inner().download(from, std::as_writable_bytes(std::span(to)));
-  }
-  half_.resize(n);
-  inner().download(from, std::as_writable_bytes(std::span(half_)));
-  for (size_t i = 0; i < n; ++i) {
-    to[i] = from.dtype == DType::f16 ? f16_to_float(half_[i]) : bf16_to_float(half_[i]);
-  }
 }
 
 }  // namespace fp8kv

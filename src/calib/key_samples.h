@@ -63,7 +63,6 @@ class KeySamples final : public ForwardingBackend {
     size_t part;
   };
   std::vector<Kept> kept_rows(int64_t rows);
-  void fetch(const TensorView& from, std::vector<float>& to);
   void take(const RopeAppend& args, const std::vector<Kept>& kept, int64_t head);
   void finish(size_t part, HeadSample& sample) const;
 
@@ -75,7 +74,6 @@ class KeySamples final : public ForwardingBackend {
   LayerSample current_;
   std::array<std::vector<std::vector<double>>, kSampleParts> moments_;  // [n_kv_heads]
   std::vector<float> q_, k_;
-  std::vector<uint16_t> half_;
 };
 
 }  // namespace fp8kv

@@ -41,6 +41,10 @@ std::optional<Bounds> bounds_of(const KvScales& scales) {
     bounds.one = true;
     return bounds;
   }
+  if (name == "loss" || name == "head-loss") {
+    bounds.most = 2;  // the next power of two above
+    return bounds;
+  }
   if (name == "mse") {
     bounds.most = std::exp2(kOctavesOfLeastSquares);
     bounds.least = 1 / bounds.most;

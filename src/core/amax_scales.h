@@ -13,6 +13,7 @@ namespace fp8kv {
 // beside it. The message names the layer, K or V, the scale, the amax and the expected value.
 // Scales without an amax, or under an unknown policy, are not checked.
 //   amax, head, shared   amax / 448 times the headroom, to 2^-22: older versions rounded otherwise
+//   loss, head-loss      from amax / 448 times the headroom to twice that
 //   unit                 1, in every format
 //   mse                  amax / 448, or at most four octaves from it
 //   pNN.NN               at most amax / 448, or 1 where that percentile is 0

@@ -4,9 +4,9 @@
 #include <atomic>
 #include <numeric>
 
+#include "backend/download_floats.h"
 #include "base/cpu_topology.h"
 #include "base/error.h"
-#include "core/half.h"
 #include "core/histogram.h"
 #include "model/step.h"
 
@@ -147,10 +147,10 @@ void SideBySide::compare(size_t stream, const Lead& lead, const LayerWeights& we
                          const WindowBatch& batch) {
   const AttentionInputs& inputs = lead.inputs;
   const bool with_attention = stream == 0 && is_attention_measured(batch);
-  fetch(inputs.k, k_);
-  fetch(inputs.v, v_);
+  download_floats(backend_, inputs.k, k_);
+  download_floats(backend_, inputs.v, v_);
   if (stream == 0 && is_measured(batch)) measure_values();
-  if (with_attention) fetch(attention_buffer(attended_, batch), exact_);
+  if (with_attention) download_floats(backend_, attention_buffer(attended_, batch), exact_);
   const std::vector<size_t> members = streams_[stream].lanes;
   const std::vector<size_t> asked = with_attention ? counting<size_t>(lanes_.size()) : members;
   for (const std::vector<size_t>& group : alike(asked)) {
@@ -265,7 +265,7 @@ void SideBySide::measure_values() {
 }
 
 void SideBySide::measure_attention(const TensorView& attended, const std::vector<size_t>& lanes) {
-  fetch(attended, lossy_);
+  download_floats(backend_, attended, lossy_);
   const int64_t width = attended.shape[1] * attended.shape[2];
   const int64_t rows = attended.shape[0];
   struct Sums {
@@ -319,21 +319,6 @@ float SideBySide::scale_of(size_t lane, const Part& part) const {
   const LayerScales& layer = lanes_[lane].scales->layers[static_cast<size_t>(layer_)];
   const std::vector<float>& scales = part.is_key ? layer.k : layer.v;
   return scales[scales.size() == 1 ? 0 : static_cast<size_t>(part.head)];
-}
-
-// Downloads activations from the backend as floats.
-void SideBySide::fetch(const TensorView& from, std::vector<float>& to) {
-  const auto n = static_cast<size_t>(from.shape.elements());
-  to.resize(n);
-  if (from.dtype == DType::f32) {
-    backend_.download(from, std::as_writable_bytes(std::span(to)));
-    return;
-  }
-  half_.resize(n);
-  backend_.download(from, std::as_writable_bytes(std::span(half_)));
-  for (size_t i = 0; i < n; ++i) {
-    to[i] = from.dtype == DType::f16 ? f16_to_float(half_[i]) : bf16_to_float(half_[i]);
-  }
 }
 
 TensorView SideBySide::attention_buffer(const Tensor& buffer, const WindowBatch& batch) const {

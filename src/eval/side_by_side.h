@@ -103,7 +103,6 @@ class SideBySide {
   bool same_cache(size_t a, size_t b);
   void measure_values();
   void measure_attention(const TensorView& attended, const std::vector<size_t>& lanes);
-  void fetch(const TensorView& from, std::vector<float>& to);
   TensorView attention_buffer(const Tensor& buffer, const WindowBatch& batch) const;
   const LayerDescription& layer() const { return config_.layer(layer_); }
 
@@ -131,7 +130,6 @@ class SideBySide {
   std::optional<ConstTensorView> input_;  // for the current batch
   std::vector<float> k_, v_;              // [rows of the batch, n_kv_heads, head_dim], on the host
   std::vector<float> exact_, lossy_;      // attention outputs of the batch, on the host
-  std::vector<uint16_t> half_;
 };
 
 }  // namespace fp8kv

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
@@ -144,6 +145,11 @@ void Forward::count_experts(const std::optional<TensorView>& counts) {
   if (experts_) experts_->count(counts);
 }
 
+void Forward::show_projected(
+    std::function<void(const AttentionInputs& inputs, const TensorView& x)> see) {
+  see_projected_ = std::move(see);
+}
+
 TensorView Forward::scratch(const Tensor& buffer, int64_t rows, int64_t width) const {
   FP8KV_ASSERT(rows <= buffer.view().shape[0]);
   return {buffer.view().data, activation_, Shape{rows, width}};
@@ -156,6 +162,7 @@ void Forward::layer(int64_t index, const LayerWeights& weights, const TensorView
   MixedRows mixed;
   if (config_.attends(index)) {
     const AttentionInputs inputs = project(index, weights, x, batch, kv, magnitudes);
+    if (see_projected_) see_projected_(inputs, x);
     if (part == LayerPart::up_to_kv) return;
     const int64_t n = x.shape[0], heads = config_.n_heads, size = config_.layer(index).v_head_dim;
     const TensorView attended = reshaped(scratch(attended_, n, heads * size), {n, heads, size});

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -63,6 +64,10 @@ class Forward {
   // Attention of layer `index` over what `kv` holds.   out [n, n_heads, v_head_dim]
   void attend(int64_t index, const AttentionInputs& inputs, const Batch& batch, const PagedKv& kv,
               const TensorView& out);
+  // Attention's output [n, n_heads * v_head_dim], times the layer's gate for rows x [n, dim].
+  // Scratch of this Forward, valid until its next call. REQUIRES a layer with such a gate.
+  ConstTensorView gated(const LayerWeights& weights, const ConstTensorView& attended,
+                        const ConstTensorView& x);
   // The rest of the layer: adds its output to x [n, dim].   mixed from attend and recur; input as
   // for `layer`
   void finish(const LayerWeights& weights, const MixedRows& mixed, const TensorView& x,
@@ -75,6 +80,10 @@ class Forward {
   // From now on, adds the number of rows sent to each expert to `counts` [experts] u64. Absent:
   // stops counting.
   void count_experts(const std::optional<TensorView>& counts);
+
+  // From now on, `layer` calls `see` with the rows that it projected, before it attends to them.
+  // See `project` for x. Empty: stops calling.
+  void show_projected(std::function<void(const AttentionInputs& inputs, const TensorView& x)> see);
 
   DType activation_dtype() const { return activation_; }
   uint64_t bytes() const;  // scratch memory
@@ -96,8 +105,6 @@ class Forward {
   void add_attended(const LayerWeights& weights, const ConstTensorView& attended,
                     const TensorView& x);
   void go_around(const LaurelWeights& weights, const ConstTensorView& x, const Entry& in);
-  ConstTensorView gated(const LayerWeights& weights, const ConstTensorView& attended,
-                        const ConstTensorView& x);
   TensorView hidden(const LayerWeights& weights, const TensorView& x);
   void mix(const LayerWeights& weights, const TensorView& x);
   void mix_beside_dense(const LayerWeights& weights, const TensorView& x);
@@ -124,6 +131,7 @@ class Forward {
   // For layers that keep a state.
   Tensor state_q_, state_k_, state_v_, state_gate_, state_read_;
   Tensor state_step_, state_strength_;  // f32
+  std::function<void(const AttentionInputs&, const TensorView&)> see_projected_;
   std::optional<ExpertsForward> experts_;
   std::optional<LatentForward> latent_;
   std::optional<StreamsForward> streams_;

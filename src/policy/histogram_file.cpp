@@ -1,5 +1,6 @@
 #include "policy/histogram_file.h"
 
+#include <algorithm>
 #include <cmath>
 #include <deque>
 #include <map>
@@ -7,6 +8,7 @@
 
 #include "base/error.h"
 #include "core/histogram.h"
+#include "core/scale_grid.h"
 #include "files/file.h"
 #include "formats/safetensors.h"
 
@@ -15,9 +17,12 @@ namespace {
 
 constexpr char kHistogramSchema[] = "fp8kv.histograms/1";
 constexpr size_t kTensorsOfLayer = 6;
+constexpr size_t kWithLosses = 8;
 // The most values that a head may count: far above any calibration. Sums over a layer's heads
 // (fewer than 2^15) and over many files do not overflow.
 constexpr uint64_t kMostCounted = uint64_t{1} << 48;
+// The largest sum of losses, likewise: a loss of 1 for 2^18 tokens.
+constexpr uint64_t kMostLoss = uint64_t{1} << 58;
 
 class Reader {
  public:
@@ -32,16 +37,21 @@ class Reader {
   }
 
   std::vector<LayerMagnitudes> layers() const {
-    if (header_.tensors.size() % kTensorsOfLayer != 0) {
-      fail(name_, ": has ", count_of(header_.tensors.size(), "tensor"), ", expected ",
-           kTensorsOfLayer, " for each layer");
+    const size_t of_layer = entries_.contains("layers.0.k.losses") ? kWithLosses : kTensorsOfLayer;
+    if (header_.tensors.size() % of_layer != 0) {
+      fail(name_, ": has ", count_of(header_.tensors.size(), "tensor"), ", expected ", of_layer,
+           " for each layer");
     }
-    std::vector<LayerMagnitudes> layers(header_.tensors.size() / kTensorsOfLayer);
+    std::vector<LayerMagnitudes> layers(header_.tensors.size() / of_layer);
     for (size_t i = 0; i < layers.size(); ++i) {
       layers[i].k = heads(cat("layers.", i, ".k"));
       layers[i].v = heads(cat("layers.", i, ".v"));
       layers[i].q = heads(cat("layers.", i, ".q"));
       if (layers[i].v.size() == layers[i].k.size() && layers[i].q.size() == layers[i].k.size()) {
+        if (of_layer == kWithLosses) {
+          add_losses(cat("layers.", i, ".k.losses"), layers[i].k);
+          add_losses(cat("layers.", i, ".v.losses"), layers[i].v);
+        }
         continue;
       }
       fail(name_, ": layer ", i, ": Q, K and V have different numbers of heads");
@@ -66,6 +76,18 @@ class Reader {
       check_count(found.back().bins, prefix + ".bins");
     }
     return found;
+  }
+
+  void add_losses(const std::string& tensor, std::vector<MagnitudeCounts>& heads) const {
+    const auto losses = values<uint64_t>(at(tensor), DType::u64,
+                                         Shape{std::ssize(heads), int64_t{kScaleMantissas}});
+    auto next = losses.begin();
+    for (MagnitudeCounts& head : heads) {
+      head.losses.assign(next, next + kScaleMantissas);
+      next += kScaleMantissas;
+      if (*std::max_element(head.losses.begin(), head.losses.end()) <= kMostLoss) continue;
+      fail(name_, ": tensor ", quote(tensor), ": has a loss above 2^58, which no calibration sums");
+    }
   }
 
   void check_count(const std::vector<uint64_t>& bins, const std::string& tensor) const {
@@ -124,7 +146,23 @@ std::string histogram_file_bytes(const std::vector<LayerMagnitudes>& layers) {
         {prefix + ".amax",
          {reinterpret_cast<const std::byte*>(largest.data()), DType::f32, Shape{n_heads}}});
   };
+  const auto add_losses = [&](const std::string& name, const std::vector<MagnitudeCounts>& heads) {
+    std::vector<uint64_t>& all = bins.emplace_back();
+    for (const MagnitudeCounts& head : heads) {
+      all.insert(all.end(), head.losses.begin(), head.losses.end());
+    }
+    tensors.push_back({name,
+                       {reinterpret_cast<const std::byte*>(all.data()), DType::u64,
+                        Shape{std::ssize(heads), int64_t{kScaleMantissas}}}});
+  };
+  const bool measured = std::any_of(layers.begin(), layers.end(), [](const LayerMagnitudes& layer) {
+    return layer.has_cache() && !layer.k.front().losses.empty();
+  });
   for (size_t i = 0; i < layers.size(); ++i) {
+    if (measured) {
+      add_losses(cat("layers.", i, ".k.losses"), layers[i].k);
+      add_losses(cat("layers.", i, ".v.losses"), layers[i].v);
+    }
     add(cat("layers.", i, ".q"), layers[i].q);
     add(cat("layers.", i, ".k"), layers[i].k);
     add(cat("layers.", i, ".v"), layers[i].v);

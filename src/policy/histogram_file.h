@@ -14,6 +14,8 @@ namespace fp8kv {
 // "layers.N.{q,k,v}.amax", F32 [n_kv_heads]. Bin b holds magnitudes from magnitude_bin_floor(b) up
 // to the next bin's floor. Bin 0 holds zero and everything below, the last bin everything above.
 // The metadata holds the schema, "fp8kv.histograms/1", and the exponents of the range.
+// If losses were measured, each layer also has "layers.N.{k,v}.losses", U64 [n_kv_heads,
+// kScaleMantissas], in units of kLossUnit (core/scale_grid.h).
 std::string histogram_file_bytes(const std::vector<LayerMagnitudes>& layers);
 
 // Throws, naming file and tensor, unless the file has exactly this form.

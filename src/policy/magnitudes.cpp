@@ -35,6 +35,8 @@ void MagnitudeCounts::add(const MagnitudeCounts& other) {
   nonfinite += other.nonfinite;
   bins.resize(kMagnitudeBins);
   for (size_t i = 0; i < other.bins.size(); ++i) bins[i] += other.bins[i];
+  losses.resize(std::max(losses.size(), other.losses.size()));
+  for (size_t i = 0; i < other.losses.size(); ++i) losses[i] += other.losses[i];
 }
 
 void LayerMagnitudes::add(const LayerMagnitudes& other) {

@@ -15,6 +15,9 @@ struct MagnitudeCounts {
   float amax = 0;
   uint64_t nonfinite = 0;
   std::vector<uint64_t> bins;  // kMagnitudeBins
+  // [kScaleMantissas]: sums of losses, in units of kLossUnit (core/scale_grid.h). Empty: not
+  // measured.
+  std::vector<uint64_t> losses = {};
 
   void add(const MagnitudeCounts& other);
 };

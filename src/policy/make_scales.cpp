@@ -48,7 +48,7 @@ OctaveCounts octaves_over(const std::vector<MagnitudeCounts>& heads) {
 
 // Whether a scale file can leave out the policy's name: granularity and headroom then tell it.
 bool is_plain_amax(const PolicyKind& kind) {
-  return kind.parameter == PolicyParameter::factor && kind.sharing != ScaleSharing::shared;
+  return kind.needs == PolicyNeeds::maxima && kind.sharing != ScaleSharing::shared;
 }
 
 void warn_of_zeros(const std::vector<float>& amax, const std::vector<float>& scales,

@@ -16,7 +16,7 @@ constexpr uint64_t kMostNamed = 32;  // missing shards in a message
 LayerScales draft_scales(const Policy& policy, const DraftScales& draft, bool latent) {
   KvScales made;
   made.latent = latent;
-  apply_policy(policy, magnitudes_of({draft.amax}), made);
+  apply_policy(without_losses(policy), magnitudes_of({draft.amax}), made);
   return made.layers[0];
 }
 
@@ -226,7 +226,7 @@ bool same_shape(const std::vector<LayerMagnitudes>& layers, const std::vector<La
     });
     if (found) continue;
     throw Error(cat(part.name, ": the histograms of what it counted are not there",
-                    policy.kind->needs == PolicyNeeds::histograms
+                    needs_histograms(*policy.kind)
                         ? cat(", and the policy ", quote(policy_name(policy)), " needs them")
                         : ""),
                 "'fp8kv calibrate --histograms FILE' writes them; name those of all parts");
@@ -240,6 +240,13 @@ bool same_shape(const std::vector<LayerMagnitudes>& layers, const std::vector<La
   fail("the histograms count more than the calibrations do: some are there twice");
 }
 
+// Whether every layer with a cache has losses.
+bool has_losses(const std::vector<LayerMagnitudes>& layers) {
+  return std::all_of(layers.begin(), layers.end(), [](const LayerMagnitudes& layer) {
+    return layer.k.empty() || !layer.k.front().losses.empty();
+  });
+}
+
 // The sum of all histograms. It must match what `sum` counted.
 std::vector<LayerMagnitudes> add_histograms(const std::vector<Histograms>& files,
                                             const std::vector<Calibration>& parts,
@@ -248,6 +255,11 @@ std::vector<LayerMagnitudes> add_histograms(const std::vector<Histograms>& files
   for (const Histograms& file : files) {
     if (!same_shape(file.layers, sum.amax)) {
       fail(file.name, ": has other layers or KV heads than ", parts[0].name);
+    }
+    if (policy.kind->needs == PolicyNeeds::losses && !has_losses(file.layers)) {
+      throw Error(cat(file.name, ": has no losses of scales, and the policy ",
+                      quote(policy_name(policy)), " needs them"),
+                  "'fp8kv calibrate --policy loss --histograms FILE' measures them");
     }
     add_up(total, file.layers);
   }
@@ -318,7 +330,7 @@ KvScales merge_calibrations(const std::vector<Calibration>& parts, Log& log, con
   }
   std::sort(sum.data.begin(), sum.data.end());
   const Policy policy = by.policy ? *by.policy : policy_of(merged);
-  const auto counted = policy.kind->needs == PolicyNeeds::histograms || !by.histograms.empty()
+  const auto counted = needs_histograms(*policy.kind) || !by.histograms.empty()
                            ? add_histograms(by.histograms, parts, policy, sum)
                            : magnitudes_of(sum.amax);
   if (sharded) close_shards(sum, log);

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "core/fp8.h"
 #include "core/histogram.h"
+#include "core/scale_grid.h"
 
 namespace fp8kv {
 namespace {
@@ -64,6 +65,15 @@ float least_squares_scale(const MagnitudeCounts& counts, double /*unused*/, KvFo
   return best;
 }
 
+// Losses choose the mantissa, the first among equals; amax chooses the octave.
+float least_loss_scale(const MagnitudeCounts& counts, double factor, KvFormat format) {
+  FP8KV_ASSERT(std::ssize(counts.losses) == kScaleMantissas);
+  if (counts.amax == 0) return 1.0f;
+  const auto best = std::min_element(counts.losses.begin(), counts.losses.end());
+  return grid_scale(static_cast<int>(best - counts.losses.begin()),
+                    scale_from_amax(counts.amax, format, factor));
+}
+
 // The number, if all of `text` is one.
 std::optional<double> number_in(std::string_view text) {
   double value = 0;
@@ -92,7 +102,7 @@ std::optional<double> parameter_in(PolicyParameter parameter, std::string_view r
 const PolicyKind& kind_for(ScaleSharing sharing) {
   const std::vector<PolicyKind>& kinds = policy_kinds();
   return *std::find_if(kinds.begin(), kinds.end(), [&](const PolicyKind& kind) {
-    return kind.parameter == PolicyParameter::factor && kind.sharing == sharing;
+    return kind.needs == PolicyNeeds::maxima && kind.sharing == sharing;
   });
 }
 
@@ -106,6 +116,10 @@ const std::vector<PolicyKind>& policy_kinds() {
        PolicyNeeds::maxima, amax_scale},
       {"shared", "shared[*F]", "the same, of K and V together", ScaleSharing::shared,
        PolicyParameter::factor, PolicyNeeds::maxima, amax_scale},
+      {"loss", "loss[*F]", "least loss of attention, from amax[*F] to twice that",
+       ScaleSharing::tensor, PolicyParameter::factor, PolicyNeeds::losses, least_loss_scale},
+      {"head-loss", "head-loss[*F]", "the same, of each KV head", ScaleSharing::head,
+       PolicyParameter::factor, PolicyNeeds::losses, least_loss_scale},
       {"mse", "mse", "least squared error of the values", ScaleSharing::tensor,
        PolicyParameter::none, PolicyNeeds::histograms, least_squares_scale},
       {"p", "pNN.NN", "percentile of the magnitudes / 448: clips what is above",
@@ -117,7 +131,12 @@ const std::vector<PolicyKind>& policy_kinds() {
 }
 
 bool PolicyKind::for_nvfp4() const {
-  return sharing == ScaleSharing::tensor && scale != least_squares_scale;
+  return sharing == ScaleSharing::tensor && scale != least_squares_scale &&
+         needs != PolicyNeeds::losses;
+}
+
+bool needs_histograms(const PolicyKind& kind) {
+  return kind.needs == PolicyNeeds::histograms || kind.needs == PolicyNeeds::losses;
 }
 
 double Policy::headroom() const {
@@ -148,6 +167,11 @@ Policy amax_policy(ScaleSharing sharing, double factor) {
   Policy policy{"", &kind_for(sharing), factor};
   policy.text = policy_name(policy);
   return policy;
+}
+
+Policy without_losses(const Policy& policy) {
+  if (policy.kind->needs != PolicyNeeds::losses) return policy;
+  return amax_policy(policy.kind->sharing, policy.parameter);
 }
 
 std::string policy_name(const Policy& policy) {

@@ -23,7 +23,8 @@ enum class PolicyParameter { none, factor, percent };
 enum class PolicyNeeds {
   nothing,  // every scale is 1, in every format
   maxima,   // the largest magnitudes
-  histograms
+  histograms,
+  losses  // the maxima, and losses at each mantissa of a scale
 };
 
 struct PolicyKind {
@@ -34,12 +35,16 @@ struct PolicyKind {
   PolicyParameter parameter;
   PolicyNeeds needs;
   // Returns the scale for values of these magnitudes, for E4M3FN or NVFP4; 1 if all are zero. Pure.
+  // REQUIRES what `needs` says.
   float (*scale)(const MagnitudeCounts& counts, double parameter, KvFormat format);
   // Whether the policy can make scales for NVFP4, which has one scale per tensor.
   bool for_nvfp4() const;
 };
 
 const std::vector<PolicyKind>& policy_kinds();
+
+// Whether the policy needs more than maxima, which histogram files have.
+bool needs_histograms(const PolicyKind& kind);
 
 // A policy with its parameter, as the user asked for it.
 struct Policy {
@@ -57,6 +62,10 @@ Policy parse_policy(const std::string& text);
 
 // The amax policy, per KV head or not, with any factor.
 Policy amax_policy(ScaleSharing sharing, double factor);
+
+// The policy for layers whose losses are not measured: amax with the same sharing and headroom
+// instead of one that needs losses. Others stay as they are.
+Policy without_losses(const Policy& policy);
 
 // The shortest spelling of the same policy: "amax" for "amax*1".
 std::string policy_name(const Policy& policy);

@@ -127,8 +127,9 @@ TEST_CASE("cli amax: the way out is one") {
 }
 
 TEST_CASE("cli amax: scales of every policy follow from their amax, and rounded ones too") {
-  for (const std::string policy : {"amax", "amax*2", "amax*0.3", "head", "head*1.5", "shared",
-                                   "mse", "p99.9", "p10", "unit"}) {
+  for (const std::string policy :
+       {"amax", "amax*2", "amax*0.3", "head", "head*1.5", "shared", "loss", "loss*1.3", "head-loss",
+        "mse", "p99.9", "p10", "unit"}) {
     CAPTURE(policy);
     const Shell shell(policy);
     CHECK(shell.run({"inspect", "s.json"}).exit_code == 0);

@@ -161,4 +161,20 @@ TEST_CASE("cli drafts: shards merge to the scales of one run, and by histograms 
   CHECK(has(refused.err, "has scales of draft layers (mtp.layers.0"));
 }
 
+TEST_CASE("cli drafts: a policy of losses gives draft layers the scales of amax, and says so") {
+  const Place place("glm4-moe");
+  const auto calibrate = [&](const std::string& policy) {
+    return place.calibrate({"--policy", policy, "--json", "--force"});
+  };
+  const test::CliResult result = calibrate("loss*2");
+  CHECK(result.exit_code == 0);
+  CHECK(has(result.err,
+            "draft layer model.layers.3: losses are not measured there; its scales are those of "
+            "'amax*2'\n"));
+  const Json draft = draft_of(result.out), plain = draft_of(calibrate("amax*2").out);
+  for (const char* tensor : {"k_scale", "v_scale"}) {
+    CHECK(draft.at(tensor)[0].as_double() == plain.at(tensor)[0].as_double());
+  }
+}
+
 }  // namespace fp8kv

@@ -44,7 +44,8 @@ std::string text_of(const test::TempDir& folder, const std::string& file) {
 }
 
 // One policy of each kind.
-const Arguments kPolicies = {"amax", "amax*1.5", "head*2", "shared", "mse", "p99.9", "unit"};
+const Arguments kPolicies = {"amax",   "amax*1.5",      "head*2", "shared", "loss",
+                             "loss*4", "head-loss*1.2", "mse",    "p99.9",  "unit"};
 
 std::string listed(const Arguments& policies) {
   std::string all;
@@ -178,8 +179,8 @@ TEST_CASE("cli policy: one that is none is refused alike in every command") {
     CHECK(result.exit_code == 2);
     CHECK(result.err ==
           cat("fp8kv: ", command,
-              ": --policy: 'amx' is none of amax[*F], head[*F], shared[*F], mse, pNN.NN and unit "
-              "(did you mean 'amax'?)\nhelp: see 'fp8kv ",
+              ": --policy: 'amx' is none of amax[*F], head[*F], shared[*F], loss[*F], "
+              "head-loss[*F], mse, pNN.NN and unit (did you mean 'amax'?)\nhelp: see 'fp8kv ",
               command, " --help'\n"));
   }
   const test::CliResult merge =
@@ -209,7 +210,7 @@ TEST_CASE("cli policy: merge makes by a policy what one run would have made") {
   const test::TempDir folder;
   for (const char* index : {"0", "1"}) {
     calibrate(folder, cat("s", index, ".json"),
-              {"--shard", cat(index, "/2"), "--histograms", cat("h", index)});
+              {"--shard", cat(index, "/2"), "--policy", "loss", "--histograms", cat("h", index)});
   }
   for (const std::string& policy : kPolicies) {
     CAPTURE(policy);

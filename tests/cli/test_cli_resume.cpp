@@ -122,6 +122,25 @@ TEST_CASE("cli resume: killed at any file operation, the next run gives the same
   }
 }
 
+TEST_CASE("cli resume: losses go on too, and a state without them is refused") {
+  if (!can_kill()) return;
+  const Strings loss = {"--policy", "loss"};
+  const std::string expected = bytes_of_whole_run(loss);
+  const test::TempDir folder;
+  leave_state(calibrate(loss), folder);
+  const test::CliResult other = test::run_cli(calibrate(), folder.path());
+  CHECK(other.exit_code == 3);
+  CHECK(says(other.err, "is the state of a run with another losses ('yes', this run has '')\n"));
+  CHECK(test::run_cli(calibrate(loss), folder.path()).exit_code == 0);
+  CHECK(test::read_file(folder / "s.json") == expected);
+  leave_state(calibrate({"--force"}), folder);
+  const test::CliResult plain =
+      test::run_cli(calibrate({"--policy", "loss", "--force"}), folder.path());
+  CHECK(says(plain.err,
+             "is the state of a run with another measurement of losses (--policy) ('', this run "
+             "has 'yes')\n"));
+}
+
 TEST_CASE("cli resume: a full disk is named, and the state before is kept") {
   if (!can_kill()) return;
   const test::TempDir folder;

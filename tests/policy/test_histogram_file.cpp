@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include "core/scale_grid.h"
 #include "formats/safetensors.h"
 #include "policy/histogram_file.h"
 #include "support/expect_error.h"
@@ -48,6 +49,49 @@ TEST_CASE("histogram_file: what is written reads back the same") {
     CHECK(layer_amax(found[layer]) == layer_amax(two_layers()[layer]));
   }
   CHECK(histogram_file_bytes(found) == bytes);
+}
+
+// The same, with losses of 3, 6, 9, ...
+std::vector<LayerMagnitudes> with_losses() {
+  std::vector<LayerMagnitudes> layers = two_layers();
+  uint64_t next = 0;
+  for (LayerMagnitudes& layer : layers) {
+    for (auto* heads : {&layer.k, &layer.v}) {
+      for (MagnitudeCounts& head : *heads) {
+        for (int i = 0; i < kScaleMantissas; ++i) head.losses.push_back(next += 3);
+      }
+    }
+  }
+  return layers;
+}
+
+TEST_CASE("histogram_file: losses read back the same, and beside layers without a cache") {
+  const test::TempDir folder;
+  std::vector<LayerMagnitudes> layers = with_losses();
+  layers[1].k[1].losses[5] = uint64_t{1} << 58;  // the largest
+  layers.insert(layers.begin(), LayerMagnitudes());
+  folder.write("h", histogram_file_bytes(layers));
+  const auto found = read_histogram_file(folder / "h");
+  REQUIRE(found.size() == 3);
+  CHECK_FALSE(found[0].has_cache());
+  for (size_t layer = 1; layer < 3; ++layer) {
+    for (size_t head = 0; head < 2; ++head) {
+      CHECK(found[layer].k[head].losses == layers[layer].k[head].losses);
+      CHECK(found[layer].v[head].losses == layers[layer].v[head].losses);
+    }
+  }
+}
+
+TEST_CASE("histogram_file: losses that are missing, of another shape or too large are refused") {
+  const std::string good = histogram_file_bytes(with_losses());
+  CHECK(refusal(with(good, "layers.1.v.losses", "layers.9.v.losses")) ==
+        "has no tensor 'layers.1.v.losses'");
+  CHECK(refusal(with(good, "[2,16]", "[16,2]")) ==
+        "tensor 'layers.0.k.losses': is U64 [16, 2], expected U64 [2, 16]");
+  std::vector<LayerMagnitudes> layers = with_losses();
+  layers[1].v[1].losses[7] = (uint64_t{1} << 58) + 1;
+  CHECK(refusal(histogram_file_bytes(layers)) ==
+        "tensor 'layers.1.v.losses': has a loss above 2^58, which no calibration sums");
 }
 
 TEST_CASE("histogram_file: other safetensors are refused") {

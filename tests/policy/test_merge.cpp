@@ -1,10 +1,12 @@
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <string>
 #include <vector>
 
 #include <doctest/doctest.h>
 
+#include "core/scale_grid.h"
 #include "policy/make_scales.h"
 #include "policy/merge.h"
 #include "scales/scale_file.h"
@@ -286,6 +288,34 @@ TEST_CASE("merge: parts of a policy that needs histograms merge by it, in any gr
   Counted two = a;
   two.calibration = {"'two'", merged_by({b, a}, "", {a.histograms, b.histograms})};
   CHECK(merged_by({two, c}, "", all) == sum);
+}
+
+TEST_CASE("merge: losses add up, and histograms without them are named") {
+  Counted a = counted("a", {3, 7}, "amax"), b = counted("b", {5, 1}, "amax");
+  CHECK(test::error_of([&] {
+          merged_by({a, b}, "loss", {a.histograms, b.histograms});
+        }) == "'a.safetensors': has no losses of scales, and the policy 'loss' needs them");
+  // The mantissa that is best in the sum is best in neither.
+  const auto add = [](Histograms& histograms, size_t worst) {
+    for (LayerMagnitudes& layer : histograms.layers) {
+      for (auto* heads : {&layer.k, &layer.v}) {
+        for (MagnitudeCounts& head : *heads) {
+          head.losses.assign(kScaleMantissas, 10);
+          head.losses[4] = 4;
+          head.losses[worst] = 1;
+        }
+      }
+    }
+  };
+  add(a.histograms, 2);
+  add(b.histograms, 9);
+  const KvScales sum = merged_by({a, b}, "loss", {a.histograms, b.histograms});
+  int exponent = 0;
+  for (const LayerScales& layer : sum.layers) {
+    CHECK(2 * std::frexp(layer.k[0], &exponent) == static_cast<float>(std::exp2(4 / 16.0)));
+    CHECK(2 * std::frexp(layer.v[0], &exponent) == static_cast<float>(std::exp2(4 / 16.0)));
+  }
+  CHECK(sum.provenance.policy == "loss");
 }
 
 TEST_CASE("merge: histograms that are missing or of something else are said, with the file") {

@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include "base/rng.h"
+#include "core/scale_grid.h"
 #include "policy/make_scales.h"
 #include "policy/policies.h"
 #include "support/expect_error.h"
@@ -51,6 +52,33 @@ TEST_CASE("policies: amax, its headroom and unit are what they say") {
   CHECK(scale_of("amax*0.5", counts) == 0.5f * (7.0f / 448));
   CHECK(scale_of("unit", counts) == 1.0f);
   CHECK(scale_of("amax*4", counts_of({0.0f})) == 1.0f);
+}
+
+TEST_CASE("policies: loss takes the mantissa that loses least, no smaller than amax") {
+  MagnitudeCounts counts = counts_of({0.5f, -7.0f, 3.0f});
+  const auto mantissa = [](int i) { return static_cast<float>(std::exp2(i / 16.0)); };
+  for (const int best : {0, 3, 15}) {
+    CAPTURE(best);
+    counts.losses.assign(kScaleMantissas, 9);
+    counts.losses[static_cast<size_t>(best)] = 8;
+    // 7 / 448 is 2^-6.
+    CHECK(scale_of("loss", counts) == mantissa(best) / 64);
+    CHECK(scale_of("head-loss", counts) == mantissa(best) / 64);
+    CHECK(scale_of("loss*2", counts) == mantissa(best) / 32);
+    const float more = scale_of("loss*1.1", counts);
+    CHECK(more == mantissa(best) / (best < 3 ? 32.0f : 64.0f));
+  }
+  counts.losses.assign(kScaleMantissas, 9);
+  CHECK(scale_of("loss", counts) == 1.0f / 64);  // the first among equals
+  MagnitudeCounts zero = counts_of({0.0f});
+  zero.losses.assign(kScaleMantissas, 0);
+  CHECK(scale_of("loss", zero) == 1.0f);
+}
+
+TEST_CASE("policies: layers whose losses are not measured get amax with the same headroom") {
+  CHECK(policy_name(without_losses(parse_policy("loss*2"))) == "amax*2");
+  CHECK(policy_name(without_losses(parse_policy("head-loss"))) == "head");
+  CHECK(policy_name(without_losses(parse_policy("mse"))) == "mse");
 }
 
 TEST_CASE("policies: a percentile is within a bin of the sorted values', and 100 is amax") {
@@ -110,7 +138,8 @@ TEST_CASE("policies: a factor or percentage out of range is said to be") {
 }
 
 TEST_CASE("policies: what is none is refused with the list of all") {
-  const std::string list = "amax[*F], head[*F], shared[*F], mse, pNN.NN and unit";
+  const std::string list =
+      "amax[*F], head[*F], shared[*F], loss[*F], head-loss[*F], mse, pNN.NN and unit";
   for (const char* text : {"", "p", "p99.9x", "msee", "amax2", "unit*2"}) {
     const std::string message = test::error_of([&] { parse_policy(text); });
     CHECK(message.starts_with(cat(quote(text), " is none of ", list)));

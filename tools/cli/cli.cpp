@@ -286,8 +286,8 @@ CLI::App* add_merge(CLI::App& app, MergeOptions& options) {
   auto* policy = add_policy(*command, "How to make the scales, instead of as the parts were made");
   auto* histograms =
       add_values(*command, "--histograms",
-                 "What 'calibrate --histograms' wrote for the parts, in any order: for mse and "
-                 "percentiles")
+                 "What 'calibrate --histograms' wrote for the parts, in any order: for loss, mse "
+                 "and percentiles")
           ->check(a_path())
           ->type_name("FILE...");
   auto* table = add_layer_table(*command, options.table);

@@ -32,8 +32,8 @@ PolicyFlags add_policies(CLI::App& command) {
       command
           .add_option("--headroom",
                       "Multiplies every scale, as F of a policy does: room above the largest value "
-                      "seen, at no cost in precision up to 64. 1 is amax / 448, what other tools "
-                      "compute")
+                      "seen. A power of two up to 64 costs no precision. 1 is amax / 448, what "
+                      "other tools compute")
           ->check(number_between(1, 1024))
           ->default_str("1")
           ->type_name("X");

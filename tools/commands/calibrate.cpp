@@ -69,6 +69,9 @@ std::optional<CalibrationState> state_for(const CalibrateOptions& options,
                        !options.windows.until_settled ? "all"
                        : each_head                    ? "until heads settle"
                                                       : "until layers settle"});
+  if (options.policy.kind->needs == PolicyNeeds::losses) {
+    run.parts.push_back({"losses", "measurement of losses (--policy)", "yes"});
+  }
   return CalibrationState(CalibrationState::path_for(options.out), std::move(run));
 }
 

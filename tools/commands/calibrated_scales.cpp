@@ -75,7 +75,13 @@ void add_drafts(const std::vector<DraftModel>& drafts, const CollectedMagnitudes
           cat("draft layer ", name, ": no window has two tokens; no scale is made for its cache"));
       continue;
     }
-    const KvScales made = make_scales({collected.drafts[i]}, policy, scales.latent, scales.format);
+    const Policy own = without_losses(policy);
+    if (own.kind != policy.kind) {
+      log.note(cat("draft layer ", name,
+                   ": losses are not measured there; its scales are those of ",
+                   quote(policy_name(own))));
+    }
+    const KvScales made = make_scales({collected.drafts[i]}, own, scales.latent, scales.format);
     scales.drafts.push_back({name, made.layers[0], made.provenance.amax[0]});
   }
 }
@@ -98,6 +104,7 @@ Calibrated calibrated_scales(const Checkpoint& checkpoint, const ModelConfig& co
                            {.collect = {.max_memory = {run.max_memory, "--max-memory"},
                                         .state = run.state,
                                         .inputs = run.inputs,
+                                        .losses = run.policy.kind->needs == PolicyNeeds::losses,
                                         .drafts = drafts},
                             .first_round = run.until_settled ? kFirstRound : 0,
                             .growth = each_head ? GrowthOf::head : GrowthOf::layer});

@@ -50,11 +50,13 @@ struct PolicyText {
 
 // Collects magnitudes for the policies like `calibrate`: from every window, including windows that
 // predict nothing. Records in the report what was counted.
-PolicyText calibrate(const EvalCommandOptions& options, const Checkpoint& checkpoint,
-                     Backend& backend, Windows windows, EvalReport& report, Log& log) {
+PolicyText calibrate(const EvalCommandOptions& options, const ScaleChoice& choice,
+                     const Checkpoint& checkpoint, Backend& backend, Windows windows,
+                     EvalReport& report, Log& log) {
   std::vector<std::vector<int32_t>> ids = windows.ids;
   CollectOptions how;
   how.parts = put_parts_first(ids);
+  how.losses = want_losses(choice);
   PolicyText found{std::move(windows), collect(checkpoint, report.config, backend, ids, log, how)};
   CalibrationReport& about = report.calibration.emplace();
   about.same_data = options.calibrate_on.empty();
@@ -233,7 +235,7 @@ void run_command(const EvalCommandOptions& given) {
   std::optional<PolicyText> calibrated;
   with_way_out("use a smaller --seq-len, fewer --samples or fewer candidates; or free memory", [&] {
     if (want_magnitudes(choice, report.candidates)) {
-      calibrated.emplace(calibrate(options, checkpoint, *backend,
+      calibrated.emplace(calibrate(options, choice, checkpoint, *backend,
                                    policy_windows(options, text, windows, log), report, log));
       add_policy_scales(calibrated->collected.layers, choice, config.latent.has_value(),
                         report.candidates);

@@ -62,7 +62,9 @@ std::vector<DataFile> make_policy_scales(const EvalCommandOptions& options,
                                          std::vector<CandidateReport>& candidates, Log& log) {
   const ModelText text(checkpoint, config, options.windows, options.choice, options.chat, log);
   const Windows windows = text.read(policy_text(options, log), log);
-  add_policy_scales(collect_magnitudes(checkpoint, config, backend, windows.ids, log), choice,
+  CollectOptions how;
+  how.losses = want_losses(choice);
+  add_policy_scales(collect_magnitudes(checkpoint, config, backend, windows.ids, log, how), choice,
                     config.latent.has_value(), candidates);
   return windows.files;
 }

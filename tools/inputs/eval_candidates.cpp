@@ -219,6 +219,12 @@ bool want_magnitudes(const ScaleChoice& choice, const std::vector<CandidateRepor
   });
 }
 
+bool want_losses(const ScaleChoice& choice) {
+  return std::any_of(choice.policies.begin(), choice.policies.end(), [](const Policy& policy) {
+    return policy.kind->needs == PolicyNeeds::losses;
+  });
+}
+
 void add_policy_scales(const std::vector<LayerMagnitudes>& magnitudes, const ScaleChoice& choice,
                        bool latent, std::vector<CandidateReport>& candidates) {
   for (const Policy& policy : choice.policies) {

@@ -45,6 +45,9 @@ std::vector<CandidateReport> candidates_against(const EvalCommandOptions& option
 // Whether a candidate has a policy that makes scales from magnitudes.
 bool want_magnitudes(const ScaleChoice& choice, const std::vector<CandidateReport>& candidates);
 
+// Whether a policy needs losses, which collect() measures if asked.
+bool want_losses(const ScaleChoice& choice);
+
 // Gives the candidates of policies their scales, made from these magnitudes. `latent`: see
 // KvScales.
 void add_policy_scales(const std::vector<LayerMagnitudes>& magnitudes, const ScaleChoice& choice,
