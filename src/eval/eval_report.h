@@ -15,6 +15,9 @@
 
 namespace fp8kv {
 
+// The first tokens of a window act as attention sinks: most heads attend to them.
+inline constexpr int64_t kFirstTokens = 16;
+
 // The cost of one cache on a set of predicted tokens, against the baseline cache on the same
 // tokens. Standard errors treat parts of the text as independent, not tokens
 // (eval/standard_errors.h).
@@ -35,6 +38,15 @@ struct TokenFigures {
   double kld_p999 = 0;  // 99.9th percentile, interpolated linearly between ranks
   double kld_max = 0;
   double top1 = 1;  // share of tokens whose likeliest token equals the baseline's
+  // The places at which `kld` arises: its mean over predictions of the first kFirstTokens tokens of
+  // a window, and over those of later tokens. 0 without such predictions.
+  uint64_t first_tokens = 0;  // predictions of first tokens
+  double first_kld = 0;
+  double first_kld_error = 0;
+  double later_kld = 0;
+  double later_kld_error = 0;
+  double heavy_share =
+      0;  // share of the divergence in the 1 % of predictions with most, at least 1
 };
 
 // Sums over one part of the text.
@@ -71,6 +83,13 @@ struct LayerErrors {
 struct GreedyFigures {
   std::vector<int64_t> agreed;  // [prompts]
   std::vector<int64_t> length;  // [prompts]: the baseline's tokens; `agreed` if equal
+};
+
+// The largest K and V of a layer in the first token of a window, and in all later ones; 0 if the
+// layer writes no cache.
+struct FirstTokenAmax {
+  float k_first = 0, k_later = 0;
+  float v_first = 0, v_later = 0;
 };
 
 // One candidate cache: a dtype with the scales of a policy.
@@ -126,6 +145,7 @@ struct EvalReport {
   std::vector<LayerMagnitudes> magnitudes;
   // The maxima after the first half of the windows; empty with a single window.
   AmaxAfter half;
+  std::vector<FirstTokenAmax> first_tokens;  // in the evaluated text   [n_layers]
   // The cache that all others are compared with. Its own errors, deltas and divergences are 0.
   CandidateReport baseline;
   std::vector<CandidateReport> candidates;

@@ -150,6 +150,7 @@ class Evaluator {
     const auto& counted = caches_->magnitudes();
     report_.magnitudes.push_back(counted ? download_magnitudes(backend_, *counted, index)
                                          : LayerMagnitudes());
+    report_.first_tokens.push_back(caches_->first_tokens());
     const std::vector<LaneErrors> errors = caches_->end_layer();
     for (size_t lane = 0; lane < errors.size(); ++lane) {
       const double squared = errors[lane].attention_squared;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <numeric>
 
 #include "backend/download_floats.h"
@@ -90,6 +91,7 @@ void SideBySide::embed(Embedding embedding) {
 void SideBySide::begin_layer(int64_t index) {
   layer_ = index;
   magnitudes_.reset();
+  first_tokens_ = {};
   const auto n_heads = config_.writes_cache(index) ? layer().n_kv_heads : 0;
   const std::vector<ErrorSums> heads(static_cast<size_t>(n_heads));
   errors_.assign(lanes_.size(), {heads, heads});
@@ -149,7 +151,10 @@ void SideBySide::compare(size_t stream, const Lead& lead, const LayerWeights& we
   const bool with_attention = stream == 0 && is_attention_measured(batch);
   download_floats(backend_, inputs.k, k_);
   download_floats(backend_, inputs.v, v_);
-  if (stream == 0 && is_measured(batch)) measure_values();
+  if (stream == 0 && is_measured(batch)) {
+    measure_values();
+    measure_first_tokens(batch);
+  }
   if (with_attention) download_floats(backend_, attention_buffer(attended_, batch), exact_);
   const std::vector<size_t> members = streams_[stream].lanes;
   const std::vector<size_t> asked = with_attention ? counting<size_t>(lanes_.size()) : members;
@@ -262,6 +267,24 @@ void SideBySide::measure_values() {
       heads[static_cast<size_t>(part.head)].add(sums[lane][static_cast<size_t>(i)]);
     }
   }
+}
+
+void SideBySide::measure_first_tokens(const WindowBatch& batch) {
+  const auto raise = [&](const std::vector<float>& values, float& first, float& later) {
+    const auto width = std::ssize(values) / batch.rows;
+    auto at = values.begin();
+    const auto largest = [&](std::ptrdiff_t count) {
+      float amax = 0;
+      for (const auto end = at + count; at != end; ++at) amax = std::max(amax, std::abs(*at));
+      return amax;
+    };
+    for (size_t i = 0; i < batch.count; ++i) {
+      first = std::max(first, largest(width));
+      later = std::max(later, largest((std::ssize(windows_[batch.first + i]) - 1) * width));
+    }
+  };
+  raise(k_, first_tokens_.k_first, first_tokens_.k_later);
+  raise(v_, first_tokens_.v_first, first_tokens_.v_later);
 }
 
 void SideBySide::measure_attention(const TensorView& attended, const std::vector<size_t>& lanes) {

@@ -64,6 +64,8 @@ class SideBySide {
   // The magnitudes of the layer's measured rows, as RopeAppend counts them. Nothing if the layer
   // writes no cache.
   const std::optional<TensorView>& magnitudes() const { return magnitudes_; }
+  // The largest values of the layer's measured rows, in first tokens of windows and in others.
+  const FirstTokenAmax& first_tokens() const { return first_tokens_; }
   // Runs the rows of `batch` in every stream through the layer.
   void run(const LayerWeights& weights, const WindowBatch& batch);
 
@@ -102,6 +104,7 @@ class SideBySide {
   bool same_scales(size_t a, size_t b) const;
   bool same_cache(size_t a, size_t b);
   void measure_values();
+  void measure_first_tokens(const WindowBatch& batch);
   void measure_attention(const TensorView& attended, const std::vector<size_t>& lanes);
   TensorView attention_buffer(const Tensor& buffer, const WindowBatch& batch) const;
   const LayerDescription& layer() const { return config_.layer(layer_); }
@@ -127,6 +130,7 @@ class SideBySide {
   int64_t layer_ = 0;
   std::vector<LaneErrors> errors_;
   std::optional<TensorView> magnitudes_;
+  FirstTokenAmax first_tokens_;
   std::optional<ConstTensorView> input_;  // for the current batch
   std::vector<float> k_, v_;              // [rows of the batch, n_kv_heads, head_dim], on the host
   std::vector<float> exact_, lossy_;      // attention outputs of the batch, on the host

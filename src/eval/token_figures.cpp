@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <functional>
+#include <numeric>
 
 #include "base/error.h"
 #include "eval/standard_errors.h"
@@ -109,7 +111,25 @@ class ByParts {
   std::vector<double> counts_;  // [parts]
 };
 
-TokenFigures figures_of(const TokenLog& log, const TokenLog& baseline, const ByParts& parts,
+// The mean divergence of the chosen predictions whose depth is at most, or above, kFirstTokens.
+MeanAndError kld_of(bool first, const TokenLog& log, std::span<const int64_t> depths,
+                    std::vector<size_t> chosen) {
+  std::erase_if(chosen, [&](size_t i) { return (depths[i] <= kFirstTokens) != first; });
+  if (chosen.empty()) return {};
+  return ByParts(chosen, depths).mean([&](size_t i) { return log.kld[i]; });
+}
+
+// The share of the sum in the largest hundredth of the values.
+double share_of_largest(std::vector<double> values) {
+  const size_t count = std::max<size_t>(1, values.size() / 100);
+  const auto end = values.begin() + static_cast<std::ptrdiff_t>(count);
+  std::nth_element(values.begin(), end - 1, values.end(), std::greater<>());
+  const double sum = std::accumulate(values.begin(), values.end(), 0.0);
+  return sum > 0 ? std::accumulate(values.begin(), end, 0.0) / sum : 0;
+}
+
+TokenFigures figures_of(const TokenLog& log, const TokenLog& baseline,
+                        std::span<const int64_t> depths, const ByParts& parts,
                         const std::vector<size_t>& chosen) {
   TokenFigures figures;
   figures.tokens = chosen.size();
@@ -127,7 +147,16 @@ TokenFigures figures_of(const TokenLog& log, const TokenLog& baseline, const ByP
   figures.kld = kld.mean;
   figures.kld_error = kld.error;
   figures.kld_max = *std::max_element(klds.begin(), klds.end());
+  figures.heavy_share = share_of_largest(klds);
   figures.kld_p999 = percentile(std::move(klds), 0.999);
+  figures.first_tokens = static_cast<uint64_t>(std::count_if(
+      chosen.begin(), chosen.end(), [&](size_t i) { return depths[i] <= kFirstTokens; }));
+  const MeanAndError first = kld_of(true, log, depths, chosen);
+  const MeanAndError later = kld_of(false, log, depths, chosen);
+  figures.first_kld = first.mean;
+  figures.first_kld_error = first.error;
+  figures.later_kld = later.mean;
+  figures.later_kld_error = later.error;
   figures.top1 = parts.mean([&](size_t i) { return log.agree[i] != 0 ? 1.0 : 0.0; }).mean;
   return figures;
 }
@@ -172,7 +201,7 @@ FiguresByDepth figures_by_depth(const TokenLog& log, const TokenLog& baseline,
   std::vector<size_t> chosen(depths.size());
   for (size_t i = 0; i < chosen.size(); ++i) chosen[i] = i;
   const ByParts all(chosen, depths);
-  found.total = figures_of(log, baseline, all, chosen);
+  found.total = figures_of(log, baseline, depths, all, chosen);
   found.total.end_depth = deepest + 1;
   const std::vector<double> klds = all.sums([&](size_t i) { return log.kld[i]; });
   for (size_t part = 0; part < klds.size(); ++part) {
@@ -184,7 +213,7 @@ FiguresByDepth figures_by_depth(const TokenLog& log, const TokenLog& baseline,
       if (depths[i] >= begin && depths[i] < end) chosen.push_back(i);
     }
     if (chosen.empty()) continue;
-    found.buckets.push_back(figures_of(log, baseline, ByParts(chosen, depths), chosen));
+    found.buckets.push_back(figures_of(log, baseline, depths, ByParts(chosen, depths), chosen));
     found.buckets.back().first_depth = begin;
     found.buckets.back().end_depth = end;
   }

@@ -28,6 +28,11 @@ constexpr Figure kFigures[] = {
     {"kld_p999", &TokenFigures::kld_p999},
     {"kld_max", &TokenFigures::kld_max},
     {"top1", &TokenFigures::top1},
+    {"first_kld", &TokenFigures::first_kld},
+    {"first_kld_error", &TokenFigures::first_kld_error},
+    {"later_kld", &TokenFigures::later_kld},
+    {"later_kld_error", &TokenFigures::later_kld_error},
+    {"heavy_share", &TokenFigures::heavy_share},
 };
 
 bool is_finite(const TokenFigures& figures) {
@@ -51,6 +56,7 @@ bool is_finite(const MeasuredCaches& measured) {
 void write_figures(JsonWriter& json, const TokenFigures& figures) {
   json.begin_object().member("first_depth", figures.first_depth);
   json.member("end_depth", figures.end_depth).member("tokens", figures.tokens);
+  json.member("first_tokens", figures.first_tokens);
   for (const Figure& each : kFigures) json.member(each.name, figures.*each.member);
   json.end_object();
 }
@@ -60,6 +66,7 @@ TokenFigures read_figures(const Json& json) {
   figures.first_depth = json.at("first_depth").as_int();
   figures.end_depth = json.at("end_depth").as_int();
   figures.tokens = static_cast<uint64_t>(json.at("tokens").as_int());
+  figures.first_tokens = static_cast<uint64_t>(json.at("first_tokens").as_int());
   for (const Figure& each : kFigures) figures.*each.member = json.at(each.name).as_double();
   return figures;
 }

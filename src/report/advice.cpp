@@ -11,8 +11,11 @@ bool is_quantised(const CandidateReport& candidate) {
   return !is_compute_dtype(candidate.dtype);
 }
 
-bool is_plainest(const CandidateReport& candidate) {
-  return candidate.dtype.k == KvFormat::e4m3fn && candidate.policy == "amax";
+// The plainest have the lowest rank: amax in E4M3, then one scale for a tensor, then scales per
+// head, which few runtimes load.
+int rank_of(const CandidateReport& candidate) {
+  if (candidate.dtype.k == KvFormat::e4m3fn && candidate.policy == "amax") return 0;
+  return candidate.scales && candidate.scales->per_head() ? 2 : 1;
 }
 
 bool is_nearer(const CandidateReport& a, const CandidateReport& b) {
@@ -66,7 +69,9 @@ CacheAdvice advise(const EvalReport& report) {
     advice.tied.push_back(each);
   }
   for (const CandidateReport*& each : advice.tied) {
-    if (is_plainest(*each) && !is_plainest(*advice.nearest)) std::swap(each, advice.cache);
+    const int rank = rank_of(*each), best = rank_of(*advice.cache);
+    if (rank > best || (rank == best && !is_nearer(*each, *advice.cache))) continue;
+    std::swap(each, advice.cache);
   }
   return advice;
 }

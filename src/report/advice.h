@@ -28,8 +28,8 @@ struct CacheAdvice {
   size_t advisable = 0;  // caches that the choice was made from
 };
 
-// Advises the least KL divergence. Among caches that cannot be told from it, takes the plainest,
-// fp8_e4m3 with policy amax, if it is there.
+// Advises the least KL divergence. Among caches that cannot be told from it, takes the plainest:
+// fp8_e4m3 with policy amax, else one with a scale per tensor rather than per head.
 CacheAdvice advise(const EvalReport& report);
 
 // The advised cache if it is FP8, for charts that show its limits; else nullptr.

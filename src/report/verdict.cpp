@@ -10,6 +10,7 @@
 #include "eval/with_evidence.h"
 #include "report/advice.h"
 #include "report/certificate_words.h"
+#include "report/loss_places.h"
 
 namespace fp8kv {
 namespace {
@@ -275,7 +276,8 @@ VerdictText verdict_text(const EvalReport& report) {
   for (const std::string& line :
        {choice_line(advice), control_line(report, advice), others_line(report, advice),
         certified_line(report, advice), capacity_line(report, *advice.cache), scales_line(report),
-        lossy_layers_line(report, *advice.cache)}) {
+        lossy_layers_line(report, *advice.cache), loss_places_words(advice.cache->total),
+        first_tokens_words(report.first_tokens)}) {
     if (!line.empty()) verdict.lines.push_back(line);
   }
   verdict.lines.push_back(cat("Measured on ", grouped(report.tokens), " tokens in ",

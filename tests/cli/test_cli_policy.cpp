@@ -233,6 +233,23 @@ TEST_CASE("cli policy: merge makes by a policy what one run would have made") {
   CHECK_FALSE(std::filesystem::exists(folder / "x.json"));
 }
 
+TEST_CASE("cli policy: a shard that cannot be merged without histograms is warned of") {
+  const test::TempDir folder;
+  const auto said = [&](const Arguments& more) {
+    Arguments arguments = {"calibrate", kDemo,       "--data", kText,     "--samples",
+                           "2",         "--seq-len", "16",     "--shard", "0/2",
+                           "-o",        "s.json",    "--force"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return test::run_cli(arguments, folder.path()).err;
+  };
+  const std::string warning =
+      "warning: 'fp8kv merge' needs the histograms of every shard for the policy 'loss': add "
+      "--histograms FILE\n";
+  CHECK(said({"--policy", "loss"}).find(warning) != std::string::npos);
+  CHECK(said({"--policy", "loss", "--histograms", "h"}).find("warning") == std::string::npos);
+  CHECK(said({"--policy", "head"}).find("warning") == std::string::npos);
+}
+
 TEST_CASE("cli policy: the certificate says which policy made the scales") {
   const test::TempDir folder;
   calibrate(folder, "s.json", {"--policy", "p099.90"});

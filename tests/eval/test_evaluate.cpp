@@ -408,6 +408,29 @@ TEST_CASE("evaluate: magnitudes are those that calibration finds, greedy prompts
   CHECK(test::same_bits(report.magnitudes, expected));
 }
 
+TEST_CASE("evaluate: the largest values of first tokens are apart from those of later ones") {
+  const Model model;
+  const WindowList windows = windows_of({30, 9, 70});
+  const EvalReport report = run(model.checkpoint, model.config, windows,
+                                {candidate("f16", DType::f16)}, {.baseline = DType::f32});
+  WindowList firsts;
+  for (const auto& ids : windows) firsts.push_back({ids[0]});
+  Log log(Verbosity::quiet);
+  const auto alone =
+      collect_magnitudes(model.checkpoint, model.config, *make_cpu_backend(2), firsts, log);
+  REQUIRE(report.first_tokens.size() == 2);
+  for (size_t layer = 0; layer < 2; ++layer) {
+    const FirstTokenAmax& found = report.first_tokens[layer];
+    const LayerAmax first = layer_amax(alone[layer]), all = layer_amax(report.magnitudes[layer]);
+    CHECK(found.k_first == largest(first.k));
+    CHECK(found.v_first == largest(first.v));
+    CHECK(std::max(found.k_first, found.k_later) == largest(all.k));
+    CHECK(std::max(found.v_first, found.v_later) == largest(all.v));
+    CHECK(found.k_later > 0);
+    CHECK(found.k_later != found.k_first);
+  }
+}
+
 TEST_CASE("evaluate: a cache that overflows is NaN, not a good result") {
   const TempDir folder;
   const test::TinyConfig shape = test::tiny_config();

@@ -48,6 +48,12 @@ void check_figures(const TokenFigures& actual, const Json& expected) {
   check("kld_p999", actual.kld_p999);
   check("kld_max", actual.kld_max);
   check("top1", actual.top1);
+  CHECK(actual.first_tokens == static_cast<uint64_t>(expected.at("first_tokens").as_int()));
+  check("first_kld", actual.first_kld);
+  check("first_kld_error", actual.first_kld_error);
+  check("later_kld", actual.later_kld);
+  check("later_kld_error", actual.later_kld_error);
+  check("heavy_share", actual.heavy_share);
 }
 
 }  // namespace

@@ -63,7 +63,14 @@ def figures(nll, base, kld, agree, depths):
     parts = parts_of(depths)
     error = lambda values: standard_error(values, parts)
     more = nll - base
-    return {"tokens": len(nll), "nll": float(nll.mean()), "nll_error": error(nll), "perplexity": float(np.exp(nll.mean())),
+    first = depths <= 16
+    heavy = np.sort(kld)[::-1][:max(1, len(kld) // 100)].sum() / kld.sum()
+    def place(chosen):
+        if not chosen.any():
+            return 0.0, 0.0
+        return float(kld[chosen].mean()), standard_error(kld[chosen], parts_of(depths[chosen]))
+    return {**dict(zip(("first_kld", "first_kld_error"), place(first))), "first_tokens": int(first.sum()), "heavy_share": float(heavy),
+            **dict(zip(("later_kld", "later_kld_error"), place(~first))), "tokens": len(nll), "nll": float(nll.mean()), "nll_error": error(nll), "perplexity": float(np.exp(nll.mean())),
             "perplexity_error": float(np.exp(nll.mean()) * error(nll)), "ppl_delta": float(np.exp(more.mean()) - 1),
             "ppl_delta_error": float(np.exp(more.mean()) * error(more)), "kld": float(kld.mean()),
             "kld_error": error(kld), "kld_p999": float(np.percentile(kld, 99.9)), "kld_max": float(kld.max()),

@@ -1,6 +1,7 @@
 // Whole models on the GPU kernels, against the CPU backend's text and statistics.
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <cstdint>
 #include <filesystem>
 #include <string>
@@ -213,6 +214,44 @@ TEST_CASE("gpu model: reaches the CPU's magnitudes on an f32 model") {
       const auto backend = named.make();
       check_close(collect_magnitudes(checkpoint, config, *backend, windows, log), expected);
     }
+  }
+}
+
+TEST_CASE("gpu model: losses of scales are the CPU's") {
+  for (const DType dtype : {DType::f32, DType::bf16}) {
+    CAPTURE(std::string(dtype_name(dtype)));
+    const test::BlockModel model({"plain", [](test::TinyConfig&) {}}, dtype,
+                                 dtype == DType::f32 ? 8 : 64);
+    const std::vector<std::vector<int32_t>> windows = {ids_below(64, 20)};
+    Log log(Verbosity::quiet);
+    CollectOptions options;
+    options.losses = true;
+    // The losses of V in all layers, heads and mantissas. In f32 those of K come first.
+    const auto losses = [&](Backend& backend) {
+      std::vector<double> all;
+      for (const LayerMagnitudes& layer : collect_magnitudes(model.checkpoint, model.config,
+                                                             backend, windows, log, options)) {
+        for (size_t head = 0; head < layer.k.size(); ++head) {
+          const auto &k = layer.k[head].losses, &v = layer.v[head].losses;
+          if (dtype == DType::f32) all.insert(all.end(), k.begin(), k.end());
+          all.insert(all.end(), v.begin(), v.end());
+        }
+      }
+      return all;
+    };
+    const std::vector<double> expected = losses(*make_cpu_backend(1));
+    const double sum = std::accumulate(expected.begin(), expected.end(), 0.0);
+    test::on_every_backend([&](Backend& backend) {
+      const std::vector<double> actual = losses(backend);
+      REQUIRE(actual.size() == expected.size());
+      // With activations in bf16, K and V differ in the last place from those of the CPU, and so
+      // fall on other sides of a rounding. That moves single losses, and hardly their sum.
+      CHECK(std::accumulate(actual.begin(), actual.end(), 0.0) ==
+            doctest::Approx(sum).epsilon(dtype == DType::f32 ? 1e-3 : 0.1));
+      for (size_t i = 0; dtype == DType::f32 && i < actual.size(); ++i) {
+        CHECK(actual[i] == doctest::Approx(expected[i]).epsilon(1e-2));
+      }
+    });
   }
 }
 

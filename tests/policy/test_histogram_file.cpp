@@ -51,7 +51,7 @@ TEST_CASE("histogram_file: what is written reads back the same") {
   CHECK(histogram_file_bytes(found) == bytes);
 }
 
-// The same, with losses of 3, 6, 9, ...
+// Two layers with losses of 3, 6, 9, ...
 std::vector<LayerMagnitudes> with_losses() {
   std::vector<LayerMagnitudes> layers = two_layers();
   uint64_t next = 0;

@@ -69,6 +69,29 @@ TEST_CASE("advice: among caches that the text cannot tell apart the plainest is 
   CHECK(advise(report).tied.empty());
 }
 
+TEST_CASE("advice: of caches as good, one with a scale per tensor goes before scales per head") {
+  EvalReport report = plain_report();
+  const auto name = [&](size_t i, const std::string& policy, float second) {
+    report.candidates[i].policy = policy;
+    report.candidates[i].name = "fp8_e4m3 " + policy;
+    report.candidates[i].scales.emplace().layers = {{{1, second}, {1, second}}};
+    if (second == 0) report.candidates[i].scales->layers = {{{1}, {1}}};
+  };
+  name(0, "head-loss", 1);
+  name(1, "mse", 0);
+  name(2, "loss", 0);
+  set_kld(report.candidates[0], 0.0100, 0.004);
+  set_kld(report.candidates[1], 0.0102, 0.0041 + 0.001);
+  set_kld(report.candidates[2], 0.0101, 0.0041 + 0.001);
+  const CacheAdvice advice = advise(report);
+  CHECK(advice.nearest == &report.candidates[0]);
+  CHECK(advice.cache == &report.candidates[2]);
+  CHECK(advice.tied.size() == 2);
+  set_kld(report.candidates[1], 0.0110, 0.004);
+  set_kld(report.candidates[2], 0.0110, 0.004);
+  CHECK(advise(report).cache == &report.candidates[0]);
+}
+
 TEST_CASE("advice: scales of 1 are a control, which is never advised beside others") {
   EvalReport report = plain_report();
   set_kld(report.candidates[0], 0.0066, 0.001);

@@ -145,6 +145,10 @@ void run_command(const CalibrateOptions& given) {
   if (shards.of > 0) {
     log.note(cat("shard ", options.shard.index, "/", shards.of, ": ", windows.ids.size(), " of ",
                  count_of(shards.windows, "window"), ", ", count_of(windows.tokens, "token")));
+    if (needs_histograms(*options.policy.kind) && options.histograms.empty()) {
+      log.warn(cat("'fp8kv merge' needs the histograms of every shard for the policy ",
+                   quote(options.policy.text), ": add --histograms FILE"));
+    }
   }
   const auto [backend, why] = open_backend(options.device, options.threads);
   log.note(cat("computing on ", backend->describe(), why));

@@ -47,6 +47,12 @@ void figures(JsonWriter& json, const TokenFigures& of) {
   number(json, "kld_p999", of.kld_p999);
   number(json, "kld_max", of.kld_max);
   number(json, "top1", of.top1);
+  json.member("first_tokens", of.first_tokens);
+  number(json, "first_kld", of.first_kld);
+  number(json, "first_kld_error", of.first_kld_error);
+  number(json, "later_kld", of.later_kld);
+  number(json, "later_kld_error", of.later_kld_error);
+  number(json, "heavy_share", of.heavy_share);
   json.end_object();
 }
 

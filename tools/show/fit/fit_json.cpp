@@ -23,6 +23,12 @@ void point(JsonWriter& json, const FitReport& report, const ConfirmedPoint& of) 
   number(json, "ppl_delta", of.total.ppl_delta);
   number(json, "ppl_delta_error", of.total.ppl_delta_error);
   number(json, "top1", of.total.top1);
+  json.member("first_tokens", of.total.first_tokens);
+  number(json, "first_kld", of.total.first_kld);
+  number(json, "first_kld_error", of.total.first_kld_error);
+  number(json, "later_kld", of.total.later_kld);
+  number(json, "later_kld_error", of.total.later_kld_error);
+  number(json, "heavy_share", of.total.heavy_share);
   json.end_object();
 }
 

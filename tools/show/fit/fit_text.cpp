@@ -7,6 +7,7 @@
 #include "base/terminal_text.h"
 #include "base/text.h"
 #include "core/model_description.h"
+#include "report/loss_places.h"
 #include "report/serving_names.h"
 #include "show/eval/figure_text.h"
 #include "show/layer_bars.h"
@@ -107,6 +108,8 @@ std::vector<std::string> fit_sentences(const FitReport& report, const FitSubject
     lines.push_back(cat("The same format in every layer: ", kld_text(uniform->total), " at ",
                         grouped(uniform->point.bytes_per_token), " bytes a token."));
   }
+  const std::string places = loss_places_words(chosen.total);
+  if (!places.empty()) lines.push_back(places);
   lines.push_back(cat("Confirmed on ", grouped(report.confirming_tokens),
                       " tokens that no choice was made on."));
   return lines;
