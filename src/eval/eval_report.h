@@ -112,6 +112,13 @@ struct CandidateReport {
   bool is_variant() const { return arithmetic != CacheArithmetic(); }
 };
 
+// A greedy text of the advised cache that parts from the baseline's.
+struct PartedText {
+  std::string prompt;
+  std::string baseline, other;
+  size_t token = 0;  // the first different token, from 1
+};
+
 // The source of the policies' scales.
 struct CalibrationReport {
   bool same_data = false;  // calibrated on the very text that is evaluated
@@ -149,6 +156,7 @@ struct EvalReport {
   // The cache that all others are compared with. Its own errors, deltas and divergences are 0.
   CandidateReport baseline;
   std::vector<CandidateReport> candidates;
+  std::vector<PartedText> texts;  // of the advised cache; empty if they were not made
 };
 
 }  // namespace fp8kv

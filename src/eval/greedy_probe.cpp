@@ -12,8 +12,9 @@ constexpr size_t kProbes = 8;
 constexpr size_t kPromptTokens = 32;
 constexpr size_t kFewestPromptTokens = 4;
 
-// The beginnings of windows, spread evenly over the data.
-std::vector<std::vector<int32_t>> choose_prompts(const std::vector<std::vector<int32_t>>& windows) {
+}  // namespace
+
+std::vector<std::vector<int32_t>> greedy_prompts(const std::vector<std::vector<int32_t>>& windows) {
   std::vector<const std::vector<int32_t>*> usable;
   for (const auto& window : windows) {
     if (window.size() >= kFewestPromptTokens) usable.push_back(&window);
@@ -28,13 +29,11 @@ std::vector<std::vector<int32_t>> choose_prompts(const std::vector<std::vector<i
   return prompts;
 }
 
-}  // namespace
-
 std::vector<GreedyProbe> make_greedy_probes(const Checkpoint& checkpoint, const ModelConfig& config,
                                             Backend& backend, DType dtype,
                                             const std::vector<std::vector<int32_t>>& windows,
                                             int64_t new_tokens) {
-  const std::vector<std::vector<int32_t>> prompts = choose_prompts(windows);
+  const std::vector<std::vector<int32_t>> prompts = greedy_prompts(windows);
   std::vector<GreedyProbe> probes;
   if (prompts.empty() || new_tokens == 0) return probes;
   for (const auto& prompt : prompts) {

@@ -19,8 +19,12 @@ struct GreedyProbe {
   int64_t decisions = 0;       // includes the choice to stop
 };
 
-// Continues the beginnings of up to 8 windows by at most `new_tokens` tokens, with a cache of
-// `dtype`. Skips windows that are too short for a prompt.
+// The beginnings of up to 8 windows, spread evenly over the data: the prompts of greedy texts.
+// Skips windows that are too short for a prompt.
+std::vector<std::vector<int32_t>> greedy_prompts(const std::vector<std::vector<int32_t>>& windows);
+
+// Continues greedy_prompts by at most `new_tokens` tokens, with a cache of
+// `dtype`.
 std::vector<GreedyProbe> make_greedy_probes(const Checkpoint& checkpoint, const ModelConfig& config,
                                             Backend& backend, DType dtype,
                                             const std::vector<std::vector<int32_t>>& windows,

@@ -4,6 +4,7 @@
 #include "draw/html.h"
 #include "report/certificate_html.h"
 #include "report/figures.h"
+#include "report/greedy_html.h"
 #include "report/page_parts.h"
 #include "report/report_tables.h"
 #include "report/serving_html.h"
@@ -46,6 +47,7 @@ std::string html_report(const EvalReport& report) {
   body += section("errors", "What each layer loses",
                   attention_error_figure(report) + tensor_error_figures(report));
   body += section("depths", "What the text loses, by depth", depth_part(report));
+  body += section("texts", "Where its texts part", greedy_texts_part(report));
   body += section("heads", "Which heads are large?",
                   head_figure(report, CacheTensor::k) + head_figure(report, CacheTensor::v));
   body += section("memory", "What the memory gains", capacity_figure(report));

@@ -1,5 +1,5 @@
-// Where a cache's loss arises, and its largest values: in the first tokens of a window, which act
-// as attention sinks, or in a few heavy tokens.
+// Names the places at which a cache loses most and has its largest values: the first tokens of a
+// window, which act as attention sinks, and a few heavy tokens.
 #pragma once
 
 #include <string>

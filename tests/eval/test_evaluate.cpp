@@ -10,6 +10,7 @@
 #include "calib/window_plan.h"
 #include "checkpoint/read_model_config.h"
 #include "eval/evaluate.h"
+#include "eval/greedy_texts.h"
 #include "json/json.h"
 #include "policy/make_scales.h"
 #include "support/models/family_model.h"
@@ -374,6 +375,45 @@ TEST_CASE("evaluate: greedy text parts where the caches' own continuations part"
     ++at;
   }
   CHECK(any_part);
+}
+
+TEST_CASE("greedy texts: are the two caches' own, those that part first before others") {
+  const Model model;
+  const WindowList windows = windows_of({40, 9, 3, 100});
+  KvScales coarse = scales_by("amax*0.1", model, windows);
+  const EvalOptions options{.baseline = DType::f32, .greedy_tokens = 20};
+  const EvalReport report = run(model.checkpoint, model.config, windows,
+                                {candidate("fp8", DType::f8_e4m3, coarse)}, options);
+  const CandidateReport& cache = report.candidates[0];
+  const auto backend = make_cpu_backend(1);
+  const auto texts = [&](size_t most) {
+    return parted_greedy_texts(model.checkpoint, model.config, *backend, windows, options, cache,
+                               most);
+  };
+  const std::vector<PartedIds> all = texts(8);
+  std::vector<int64_t> places;
+  for (size_t i = 0; i < cache.greedy.agreed.size(); ++i) {
+    if (cache.greedy.agreed[i] < cache.greedy.length[i]) places.push_back(cache.greedy.agreed[i]);
+  }
+  std::sort(places.begin(), places.end());
+  REQUIRE(all.size() == places.size());
+  REQUIRE(all.size() > 1);
+  // A text ends before a stop id, which run_greedy ignores.
+  const auto begins = [](const std::vector<int32_t>& text, const std::vector<int32_t>& whole) {
+    return text.size() <= whole.size() && std::equal(text.begin(), text.end(), whole.begin());
+  };
+  for (size_t i = 0; i < all.size(); ++i) {
+    const std::vector<int32_t>& prompt = all[i].prompt;
+    CHECK(begins(all[i].baseline,
+                 test::run_greedy(model.checkpoint, model.config, *backend, prompt, 20)));
+    CHECK(
+        begins(all[i].other, test::run_greedy(model.checkpoint, model.config, *backend, prompt, 20,
+                                              {.cache_dtype = DType::f8_e4m3, .scales = &coarse})));
+    const auto parted = std::ranges::mismatch(all[i].baseline, all[i].other).in1;
+    CHECK(parted - all[i].baseline.begin() == places[i]);
+  }
+  CHECK(texts(1).size() == 1);
+  CHECK(texts(1)[0].prompt == all[0].prompt);
 }
 
 TEST_CASE("evaluate: the same bits for any number of threads") {

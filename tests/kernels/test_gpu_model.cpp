@@ -1,9 +1,9 @@
 // Whole models on the GPU kernels, against the CPU backend's text and statistics.
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 #include <cstdint>
 #include <filesystem>
+#include <numeric>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -229,8 +229,8 @@ TEST_CASE("gpu model: losses of scales are the CPU's") {
     // The losses of V in all layers, heads and mantissas. In f32 those of K come first.
     const auto losses = [&](Backend& backend) {
       std::vector<double> all;
-      for (const LayerMagnitudes& layer : collect_magnitudes(model.checkpoint, model.config,
-                                                             backend, windows, log, options)) {
+      for (const LayerMagnitudes& layer :
+           collect_magnitudes(model.checkpoint, model.config, backend, windows, log, options)) {
         for (size_t head = 0; head < layer.k.size(); ++head) {
           const auto &k = layer.k[head].losses, &v = layer.v[head].losses;
           if (dtype == DType::f32) all.insert(all.end(), k.begin(), k.end());

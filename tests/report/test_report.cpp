@@ -112,6 +112,21 @@ TEST_CASE("report: the page has these parts, in this order") {
         "Errors of each layer and tensor\n");
 }
 
+TEST_CASE("report: greedy texts that part stand side by side, marked and escaped") {
+  EvalReport report = plain_report();
+  CHECK(html_report(report).find("id=\"texts\"") == std::string::npos);
+  report.texts = {{"Once <b>", "a small cat sat", "a small dog ran", 3}};
+  const std::string html = html_report(report);
+  CHECK(html.find("Where its texts part") != std::string::npos);
+  CHECK(html.find("fp8_e4m3 amax writes the baseline&#39;s text after 1 of 2 prompts.") !=
+        std::string::npos);
+  CHECK(html.find("<p class=\"note\">prompt: Once &lt;b&gt;</p>") != std::string::npos);
+  CHECK(html.find("<pre><span class=\"common\">a small </span><mark>cat</mark> sat</pre>") !=
+        std::string::npos);
+  CHECK(html.find("<pre><span class=\"common\">a small </span><mark>dog</mark> ran</pre>") !=
+        std::string::npos);
+}
+
 TEST_CASE("report: largest magnitudes and limits of the format stand at their values") {
   const std::vector<Tag> tags = drawing(plain_report(), "range-K");
   const auto y = y_of(tags, true);

@@ -13,6 +13,7 @@
 #include "report/tasks/standings.h"
 #include "report/tasks/task_tables.h"
 #include "report/tasks/task_verdict.h"
+#include "report/text_pair.h"
 #include "support/markup.h"
 #include "support/sample_report.h"
 #include "support/sample_tasks.h"

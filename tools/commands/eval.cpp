@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "backend/open/open.h"
 #include "base/error.h"
 #include "base/shell.h"
@@ -11,6 +13,7 @@
 #include "data/files/find_data.h"
 #include "eval/evaluate.h"
 #include "eval/gates.h"
+#include "eval/greedy_texts.h"
 #include "inputs/eval_candidates.h"
 #include "inputs/known_config.h"
 #include "inputs/model_text.h"
@@ -18,6 +21,7 @@
 #include "options/kv_dtype.h"
 #include "options/output_files.h"
 #include "options/run_date.h"
+#include "report/advice.h"
 #include "report/html_report.h"
 #include "report/text_plot.h"
 #include "scales/scale_file.h"
@@ -29,9 +33,12 @@
 #include "show/eval/eval_tables.h"
 #include "show/junit.h"
 #include "show/output.h"
+#include "text/tokenizer.h"
 
 namespace fp8kv {
 namespace {
+
+constexpr size_t kShownTexts = 3;  // on the page
 
 // The windows that predict something: those of two tokens or more.
 WindowIds with_predictions(const EvalCommandOptions& options, const Windows& windows) {
@@ -179,6 +186,22 @@ std::optional<Error> write_scales(const EvalCommandOptions& options, const Check
   }
 }
 
+// Adds texts that part for the page, if the model has a tokenizer.
+void add_texts(const Checkpoint& checkpoint, Backend& backend,
+               const std::vector<std::vector<int32_t>>& windows, const EvalOptions& options,
+               EvalReport& report) {
+  const CandidateReport* cache = advise(report).cache;
+  const std::optional<Tokenizer> tokenizer = Tokenizer::find_in(checkpoint.folder());
+  if (cache == nullptr || !tokenizer) return;
+  const auto text = [&](const std::vector<int32_t>& ids) { return tokenizer->decode(ids, false); };
+  for (const PartedIds& each : parted_greedy_texts(checkpoint, report.config, backend, windows,
+                                                   options, *cache, kShownTexts)) {
+    const auto parted = std::ranges::mismatch(each.baseline, each.other).in1;
+    report.texts.push_back({text(each.prompt), text(each.baseline), text(each.other),
+                            static_cast<size_t>(parted - each.baseline.begin()) + 1});
+  }
+}
+
 void check_write_scales(const EvalCommandOptions& options, const ScaleChoice& choice,
                         const EvalReport& report) {
   if (options.write_scales.empty() || want_magnitudes(choice, report.candidates)) return;
@@ -243,12 +266,12 @@ void run_command(const EvalCommandOptions& given) {
     with_unchanged(checkpoint, [&] {
       std::optional<EvalReference> reference;
       if (against) reference.emplace(EvalReference{against->checkpoint, against->config});
-      evaluate(checkpoint, *backend, evaluated,
-               {.baseline = baseline,
-                .against = reference ? &*reference : nullptr,
-                .greedy_tokens = options.greedy_tokens,
-                .threads = options.threads},
-               report, log);
+      const EvalOptions how{.baseline = baseline,
+                            .against = reference ? &*reference : nullptr,
+                            .greedy_tokens = options.greedy_tokens,
+                            .threads = options.threads};
+      evaluate(checkpoint, *backend, evaluated, how, report, log);
+      if (!options.report.empty()) add_texts(checkpoint, *backend, evaluated, how, report);
     });
   });
   const std::vector<GateResult> results = check_gates(report, gates);

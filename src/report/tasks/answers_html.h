@@ -1,9 +1,7 @@
 // Single answers to look at: texts that part from the baseline's, and choices that flipped.
 #pragma once
 
-#include <cstddef>
 #include <string>
-#include <string_view>
 
 #include "tasks/task_report.h"
 
@@ -17,8 +15,5 @@ std::string parted_texts(const TaskReport& report);
 // Shows the answer of every cache to some items that a cache or the baseline alone got right; those
 // that flipped with the most caches first. Markup; "" without such items, or for a task with texts.
 std::string flipped_choices(const TaskReport& report);
-
-// The first byte in which two texts differ, moved back to the beginning of its character.
-size_t parting_place(std::string_view a, std::string_view b);
 
 }  // namespace fp8kv
