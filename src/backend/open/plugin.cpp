@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "backend/module_version.h"
 #include "base/error.h"
 #include "files/module_file.h"
 
@@ -19,7 +20,7 @@ std::unique_ptr<Backend> load_plugin(const std::string& name) {
   const std::string way_out = cat("build with -DFP8KV_GPU=", name, ", or run on the CPU");
   const auto open = reinterpret_cast<OpenPlugin>(load_module(name, kOpenPlugin, way_out));
   std::array<char, 1024> reason{};
-  std::unique_ptr<Backend> backend(open(FP8KV_VERSION, reason.data(), reason.size()));
+  std::unique_ptr<Backend> backend(open(module_version(), reason.data(), reason.size()));
   if (!backend) {
     const std::string text = reason.data();
     const size_t line = text.find('\n');

@@ -14,8 +14,8 @@
 namespace fp8kv {
 
 // The C function that a module exports. It returns a backend that the caller deletes, or null with
-// the reason in `reason`, and a remedy on its second line. `version` is the program's: a module of
-// another version refuses.
+// the reason in `reason`, and a remedy on its second line. `version` is the program's
+// module_version(): a module with another one refuses.
 using OpenPlugin = Backend* (*)(const char* version, char* reason, size_t reason_bytes);
 inline constexpr char kOpenPlugin[] = "fp8kv_open_backend";
 
