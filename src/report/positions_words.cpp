@@ -10,7 +10,7 @@ namespace {
 // A rotation keeps the length of a pair of elements. So the larger element is at most sqrt(2) times
 // its size at another angle. The factor of yarn and longrope is the same at every position.
 constexpr const char* kReach =
-    "the same keys turned otherwise reach up to 1.41 times the amax of K (--headroom 1.42)";
+    "the same keys turned otherwise reach up to 1.41 times the amax of K (--headroom 2)";
 
 // The longrope factor sets that were measured.
 struct Measured {

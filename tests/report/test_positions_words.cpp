@@ -16,7 +16,7 @@ namespace {
 using Strings = std::vector<std::string>;
 
 const std::string kReach =
-    "the same keys turned otherwise reach up to 1.41 times the amax of K (--headroom 1.42)";
+    "the same keys turned otherwise reach up to 1.41 times the amax of K (--headroom 2)";
 
 // The note of add_run for a model with this rope, after windows of at most `longest_window` tokens.
 PositionsNote note_of(const RopeConfig& rope, uint64_t longest_window) {

@@ -169,6 +169,11 @@ std::string eval_json(const EvalReport& report, const std::vector<GateResult>& g
     amax_of(json, layer_amax(layer));
     json.end_object();
   }
+  json.end_array().key("first_token_amax").begin_array();
+  for (const FirstTokenAmax& layer : report.first_tokens) {
+    json.begin_object().member("k_first", layer.k_first).member("k_later", layer.k_later);
+    json.member("v_first", layer.v_first).member("v_later", layer.v_later).end_object();
+  }
   json.end_array().key("baseline");
   candidate(json, report, report.baseline);
   json.key("candidates").begin_array();
