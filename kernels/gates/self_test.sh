@@ -47,7 +47,7 @@ builds() {
 # read. A last argument `ptx` says that the PTX is all that is read of cuda.
 compile() {
   local build=$1 root=$2 out=$3 name=$4 reads=${5:-all} scratch=$3/$4.$1.files
-  local flags=(-std=c++20 -O3 "-I$root" "-I$root/src" '-DFP8KV_VERSION="check"')
+  local flags=(-std=c++20 -O3 "-I$root" "-I$root/src")
   local file=("$root"/kernels/*/"$name.cu")
   mkdir "$scratch"
   if [[ $build == cuda ]]; then
