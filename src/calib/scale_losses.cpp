@@ -16,12 +16,12 @@ namespace {
 constexpr int64_t kStretch = 128;  // positions
 constexpr int64_t kMeasured = 16;  // the last ones of each stretch
 
-int64_t most_measured(const WindowPlan& plan) {
-  return (plan.longest_window + kStretch - 1) / kStretch * kMeasured;
-}
-
 int64_t stretches(const WindowPlan& plan) {
   return (plan.longest_window + kStretch - 1) / kStretch;
+}
+
+int64_t most_measured(const WindowPlan& plan) {
+  return stretches(plan) * kMeasured;
 }
 
 // A window's pages: its own, from the first one on.

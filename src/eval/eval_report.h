@@ -45,8 +45,7 @@ struct TokenFigures {
   double first_kld_error = 0;
   double later_kld = 0;
   double later_kld_error = 0;
-  double heavy_share =
-      0;  // share of the divergence in the 1 % of predictions with most, at least 1
+  double heavy_share = 0;  // of the divergence, in the 1 % of predictions (at least 1) with most
 };
 
 // Sums over one part of the text.

@@ -23,8 +23,7 @@ struct GreedyProbe {
 // Skips windows that are too short for a prompt.
 std::vector<std::vector<int32_t>> greedy_prompts(const std::vector<std::vector<int32_t>>& windows);
 
-// Continues greedy_prompts by at most `new_tokens` tokens, with a cache of
-// `dtype`.
+// Continues greedy_prompts by at most `new_tokens` tokens, with a cache of `dtype`.
 std::vector<GreedyProbe> make_greedy_probes(const Checkpoint& checkpoint, const ModelConfig& config,
                                             Backend& backend, DType dtype,
                                             const std::vector<std::vector<int32_t>>& windows,

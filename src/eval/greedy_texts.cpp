@@ -15,7 +15,7 @@ using Texts = std::vector<std::vector<int32_t>>;
 
 Texts continuations(const Checkpoint& checkpoint, const ModelConfig& config, Backend& backend,
                     const ModelCache& cache, const KvScales* scales, const Texts& prompts,
-                    int64_t new_tokens) {
+                    int64_t new_tokens, Progress& progress) {
   std::vector<Request> requests;
   for (const auto& prompt : prompts) requests.push_back({prompt, new_tokens});
   const GenerationOptions options{.stop_ids = config.eos_ids};
@@ -25,6 +25,7 @@ Texts continuations(const Checkpoint& checkpoint, const ModelConfig& config, Bac
            {[&](size_t prompt, int32_t id) {
               check_interrupt();
               texts[prompt].push_back(id);
+              progress.advance();
             },
             [](size_t /*prompt*/, FinishReason /*reason*/) {}});
   return texts;
@@ -46,7 +47,7 @@ std::vector<PartedIds> parted_greedy_texts(const Checkpoint& checkpoint, const M
                                            Backend& backend,
                                            const std::vector<std::vector<int32_t>>& windows,
                                            const EvalOptions& options, const CandidateReport& cache,
-                                           size_t most) {
+                                           size_t most, Log& log) {
   const Texts all = greedy_prompts(windows);
   std::vector<size_t> chosen = parted_prompts(cache.greedy);
   chosen.resize(std::min(chosen.size(), most));
@@ -54,13 +55,15 @@ std::vector<PartedIds> parted_greedy_texts(const Checkpoint& checkpoint, const M
   FP8KV_ASSERT(cache.greedy.agreed.size() == all.size());
   Texts prompts;
   for (const size_t i : chosen) prompts.push_back(all[i]);
+  Progress progress(log, "greedy texts",
+                    2 * static_cast<uint64_t>(options.greedy_tokens) * prompts.size());
   const EvalReference* against = options.against;
   const Texts baseline =
       continuations(against ? against->checkpoint : checkpoint, against ? against->config : config,
-                    backend, options.baseline, nullptr, prompts, options.greedy_tokens);
-  const Texts other =
-      continuations(checkpoint, config, backend, cache_of(cache, config),
-                    cache.scales ? &*cache.scales : nullptr, prompts, options.greedy_tokens);
+                    backend, options.baseline, nullptr, prompts, options.greedy_tokens, progress);
+  const Texts other = continuations(checkpoint, config, backend, cache_of(cache, config),
+                                    cache.scales ? &*cache.scales : nullptr, prompts,
+                                    options.greedy_tokens, progress);
   std::vector<PartedIds> texts;
   for (size_t i = 0; i < prompts.size(); ++i) texts.push_back({prompts[i], baseline[i], other[i]});
   return texts;

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "backend/backend.h"
+#include "base/log.h"
 #include "eval/eval_report.h"
 #include "eval/evaluate.h"
 
@@ -23,6 +24,6 @@ std::vector<PartedIds> parted_greedy_texts(const Checkpoint& checkpoint, const M
                                            Backend& backend,
                                            const std::vector<std::vector<int32_t>>& windows,
                                            const EvalOptions& options, const CandidateReport& cache,
-                                           size_t most);
+                                           size_t most, Log& log);
 
 }  // namespace fp8kv

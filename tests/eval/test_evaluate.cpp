@@ -386,9 +386,10 @@ TEST_CASE("greedy texts: are the two caches' own, those that part first before o
                                 {candidate("fp8", DType::f8_e4m3, coarse)}, options);
   const CandidateReport& cache = report.candidates[0];
   const auto backend = make_cpu_backend(1);
+  Log log(Verbosity::quiet);
   const auto texts = [&](size_t most) {
     return parted_greedy_texts(model.checkpoint, model.config, *backend, windows, options, cache,
-                               most);
+                               most, log);
   };
   const std::vector<PartedIds> all = texts(8);
   std::vector<int64_t> places;

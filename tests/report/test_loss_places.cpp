@@ -49,6 +49,9 @@ TEST_CASE("loss_places: heavy tokens are named if half of the loss is theirs") {
       "0.01 ± 0.001. One token in a hundred carries 62 % of the loss."));
   heavy.first_kld_error = 0.1;
   CHECK(loss_places_words(heavy) == "One token in a hundred carries 62 % of the loss.");
+  TokenFigures short_text = heavy;
+  short_text.tokens = 99;
+  CHECK(loss_places_words(short_text) == "");
   for (const double kld : {0.0, static_cast<double>(NAN), static_cast<double>(INFINITY)}) {
     heavy.kld = kld;
     CHECK(loss_places_words(heavy) == "");

@@ -95,7 +95,11 @@ Calibrated calibrated_scales(const Checkpoint& checkpoint, const ModelConfig& co
                                       : "use fewer --samples or a smaller --seq-len";
   const size_t least = run.until_settled ? 2 * kFirstRound : run.windows.ids.size();
   if (!run.inputs) {  // timing would count as a product of the model in `inputs`
-    if (const auto work = work_note(config, backend, run.windows, least)) log.note(*work);
+    const bool losses = run.policy.kind->needs == PolicyNeeds::losses;
+    if (const auto work = work_note(config, backend, run.windows, least)) {
+      log.note(
+          cat(*work, losses ? "; measuring losses takes up to three times as long again" : ""));
+    }
   }
   const bool each_head = run.policy.kind->sharing == ScaleSharing::head;
   const std::vector<DraftModel> drafts = drafts_of(checkpoint, config, run, log);

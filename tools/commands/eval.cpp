@@ -189,13 +189,13 @@ std::optional<Error> write_scales(const EvalCommandOptions& options, const Check
 // Adds texts that part for the page, if the model has a tokenizer.
 void add_texts(const Checkpoint& checkpoint, Backend& backend,
                const std::vector<std::vector<int32_t>>& windows, const EvalOptions& options,
-               EvalReport& report) {
+               EvalReport& report, Log& log) {
   const CandidateReport* cache = advise(report).cache;
   const std::optional<Tokenizer> tokenizer = Tokenizer::find_in(checkpoint.folder());
   if (cache == nullptr || !tokenizer) return;
   const auto text = [&](const std::vector<int32_t>& ids) { return tokenizer->decode(ids, false); };
   for (const PartedIds& each : parted_greedy_texts(checkpoint, report.config, backend, windows,
-                                                   options, *cache, kShownTexts)) {
+                                                   options, *cache, kShownTexts, log)) {
     const auto parted = std::ranges::mismatch(each.baseline, each.other).in1;
     report.texts.push_back({text(each.prompt), text(each.baseline), text(each.other),
                             static_cast<size_t>(parted - each.baseline.begin()) + 1});
@@ -271,7 +271,7 @@ void run_command(const EvalCommandOptions& given) {
                             .greedy_tokens = options.greedy_tokens,
                             .threads = options.threads};
       evaluate(checkpoint, *backend, evaluated, how, report, log);
-      if (!options.report.empty()) add_texts(checkpoint, *backend, evaluated, how, report);
+      if (!options.report.empty()) add_texts(checkpoint, *backend, evaluated, how, report, log);
     });
   });
   const std::vector<GateResult> results = check_gates(report, gates);
