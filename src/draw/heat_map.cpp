@@ -53,16 +53,45 @@ Steps steps_over(const HeatMap& map) {
   return steps.high == 0 ? Steps{} : steps;
 }
 
-std::string legend(const Steps& steps) {
+const char* dashes(const HeatLine& line) {
+  return line.dashed ? " stroke-dasharray=\"4 3\"" : "";
+}
+
+// A step line, drawn twice: a wide one in the page's colour keeps the other visible on every cell.
+std::string drawn(const HeatLine& line, double width, double height) {
+  std::string d;
+  bool open = false;
+  for (size_t x = 0; x < line.rows.size(); ++x) {
+    if (!std::isfinite(line.rows[x])) {
+      open = false;
+      continue;
+    }
+    const double left = kPlotLeft + width * static_cast<double>(x);
+    d += cat(open ? "L" : "M", svg_number(left), " ",
+             svg_number(kAboveRows + height * line.rows[x]), "H", svg_number(left + width));
+    open = true;
+  }
+  if (d.empty()) return "";
+  return cat("<path class=\"halo\" d=\"", d, "\"/>\n<g class=\"ink\"><path class=\"path\"",
+             dashes(line), " d=\"", d, "\"/></g>\n");
+}
+
+std::string legend(const HeatMap& map, const Steps& steps) {
   const size_t shown = steps.high <= steps.low ? 1 : kColours.size();
   std::string items;
+  for (const HeatLine& line : map.lines) {
+    if (line.name.empty()) continue;
+    items += cat("<li><svg width=\"30\" height=\"14\" aria-hidden=\"true\" class=\"ink\">",
+                 "<path class=\"path\"", dashes(line), " d=\"M0 7H30\"/></svg>",
+                 escape_html(line.name), "</li>\n");
+  }
+  items += cat("<li>", escape_html(map.of_values), ":</li>\n");
   for (size_t i = 0; i < shown; ++i) {
     const size_t colour = shown == 1 ? steps.of(steps.low) : i;
-    items +=
-        cat("<li><svg width=\"14\" height=\"14\" aria-hidden=\"true\"><rect width=\"14\" "
-            "height=\"14\" fill=\"",
-            kColours[colour], "\"/></svg>", i == 0 ? "" : "≥ ", short_number(steps.floor(i), 2),
-            "</li>\n");
+    items += cat(
+        "<li><svg width=\"14\" height=\"14\" aria-hidden=\"true\"><rect width=\"14\" "
+        "height=\"14\" fill=\"",
+        kColours[colour], "\"/></svg>", i == 0 ? "" : "≥ ", map.tick(steps.floor(i)), "</li>\n");
   }
   return items;
 }
@@ -97,8 +126,10 @@ std::string draw_heat_map(const HeatMap& map) {
                       is_shown(value) ? kColours[steps.of(value)] : none, map.tips[y][x]);
     }
   }
+  for (const HeatLine& line : map.lines) drawing += drawn(line, width, height);
   drawing += place_labels(map.x_names, map.x_label, bottom);
-  return figure({map.id, map.title, map.caption, legend(steps), drawing, kPlotWidth, bottom + 44});
+  return figure(
+      {map.id, map.title, map.caption, legend(map, steps), drawing, kPlotWidth, bottom + 44});
 }
 
 }  // namespace fp8kv

@@ -50,6 +50,7 @@ svg{display:block}
 .s0{--c:var(--s0)}.s1{--c:var(--s1)}.s2{--c:var(--s2)}.s3{--c:var(--s3)}.s4{--c:var(--s4)}
 .s5{--c:var(--s5)}.s6{--c:var(--s6)}.s7{--c:var(--s7)}.ink{--c:var(--ink)}.soft{--c:var(--soft)}
 .path{fill:none;stroke:var(--c);stroke-width:1.5}
+.halo{fill:none;stroke:var(--paper);stroke-width:4}
 .mark{fill:var(--c);stroke:var(--paper);stroke-width:1}
 .out{fill:var(--paper);stroke:var(--c);stroke-width:1.5}
 .err{stroke:var(--c);stroke-width:1}

@@ -11,7 +11,7 @@
 
 #include "base/text.h"
 #include "draw/numbers.h"
-#include "report/html_report.h"
+#include "report/pages/html_report.h"
 #include "report/verdict.h"
 #include "support/markup.h"
 #include "support/sample_report.h"

@@ -4,7 +4,7 @@
 
 #include <doctest/doctest.h>
 
-#include "report/html_report.h"
+#include "report/pages/html_report.h"
 #include "support/markup.h"
 #include "support/sample_report.h"
 

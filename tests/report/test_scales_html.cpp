@@ -4,7 +4,7 @@
 
 #include <doctest/doctest.h>
 
-#include "report/scales_html.h"
+#include "report/pages/scales_html.h"
 #include "support/markup.h"
 #include "support/sample_report.h"
 
@@ -104,6 +104,45 @@ TEST_CASE("page of scales: medians lie inside their octave, and not above the la
   const std::string html = page(scales);
   CHECK(html.find("layer 0: median 2.83<") != html.npos);
   CHECK(html.find("layer 0: median 1.25<") != html.npos);
+}
+
+// The number of limits that are drawn over maps.
+size_t halos(const std::string& html) {
+  size_t count = 0;
+  for (size_t at = html.find("class=\"halo\""); at != html.npos;
+       at = html.find("class=\"halo\"", at + 1)) {
+    ++count;
+  }
+  return count;
+}
+
+TEST_CASE("page of scales: the map of octaves has the limits of FP8 in it") {
+  KvScales scales = test::sample_scales({.layers = 1, .name = ""});
+  scales.provenance.octaves[0].k = {0, 0, {1, 2, 1}};
+  scales.layers[0].k = {2};
+  std::string html = page(scales);
+  // The rows are the octaves from 2^9, which holds 448 x 2, down to 2^-6: 16 rows of 10, from 26
+  // on. 448 lies log2(512 / 448) = 0.193 below 2^9.
+  const auto has_line = [&](const char* y, bool dashed) {
+    const char* dash = dashed ? " stroke-dasharray=\"4 3\"" : "";
+    return html.find(std::string("<path class=\"path\"") + dash + " d=\"M64 " + y +
+                     "H788\"/></g>") != html.npos;
+  };
+  CHECK(has_line("27.93", false));  // 896
+  CHECK(has_line("176", false));    // 2^-5
+  CHECK(has_line("37.93", true));   // 448
+  CHECK(has_line("186", true));     // 2^-6
+  CHECK(html.find("largest code, and end of full precision, with these scales</li>") != html.npos);
+  CHECK(html.find("<li>share of a layer&#39;s values:</li>") != html.npos);
+  const size_t lines = halos(html);
+  scales.layers[0].k = {1};
+  html = page(scales);
+  CHECK_FALSE(has_line("37.93", false));
+  CHECK(has_line("28.05", true));  // 15 rows now
+  // Limits outside of what is counted have no line.
+  scales.layers[0].k = {1e30f};
+  html = page(scales);
+  CHECK(halos(html) == lines - 2);
 }
 
 TEST_CASE("page of scales: of positions only where the rotation changes with the prompt") {

@@ -7,13 +7,13 @@
 #include <doctest/doctest.h>
 
 #include "base/text.h"
+#include "report/pages/text_pair.h"
 #include "report/tasks/answers_html.h"
 #include "report/tasks/needle_html.h"
 #include "report/tasks/recovery_figure.h"
 #include "report/tasks/standings.h"
 #include "report/tasks/task_tables.h"
 #include "report/tasks/task_verdict.h"
-#include "report/text_pair.h"
 #include "support/markup.h"
 #include "support/sample_report.h"
 #include "support/sample_tasks.h"

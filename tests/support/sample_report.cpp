@@ -5,8 +5,8 @@
 
 #include "base/text.h"
 #include "policy/make_scales.h"
-#include "report/html_report.h"
-#include "report/scales_html.h"
+#include "report/pages/html_report.h"
+#include "report/pages/scales_html.h"
 #include "support/sample_tasks.h"
 
 namespace fp8kv::test {

@@ -22,7 +22,7 @@
 #include "options/output_files.h"
 #include "options/run_date.h"
 #include "report/advice.h"
-#include "report/html_report.h"
+#include "report/pages/html_report.h"
 #include "report/text_plot.h"
 #include "scales/scale_file.h"
 #include "show/certificate_text.h"

@@ -2,7 +2,7 @@
 
 #include "base/terminal_text.h"
 #include "base/text.h"
-#include "report/scales_html.h"
+#include "report/pages/scales_html.h"
 #include "show/output.h"
 
 namespace fp8kv {

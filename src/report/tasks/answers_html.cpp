@@ -5,9 +5,9 @@
 
 #include "base/text.h"
 #include "draw/html.h"
-#include "report/page_parts.h"
+#include "report/pages/page_parts.h"
+#include "report/pages/text_pair.h"
 #include "report/tasks/standings.h"
-#include "report/text_pair.h"
 
 namespace fp8kv {
 namespace {

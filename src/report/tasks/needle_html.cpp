@@ -2,7 +2,7 @@
 
 #include "base/text.h"
 #include "draw/html.h"
-#include "report/page_parts.h"
+#include "report/pages/page_parts.h"
 #include "report/tasks/needle_grid.h"
 
 namespace fp8kv {

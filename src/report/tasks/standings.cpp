@@ -5,7 +5,7 @@
 
 #include "base/text.h"
 #include "draw/numbers.h"
-#include "report/page_parts.h"
+#include "report/pages/page_parts.h"
 
 namespace fp8kv {
 namespace {

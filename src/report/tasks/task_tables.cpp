@@ -6,7 +6,7 @@
 #include "draw/chart.h"
 #include "draw/html.h"
 #include "draw/numbers.h"
-#include "report/page_parts.h"
+#include "report/pages/page_parts.h"
 #include "tasks/text_difference.h"
 
 namespace fp8kv {

@@ -4,7 +4,7 @@
 
 #include "base/text.h"
 #include "draw/html.h"
-#include "report/page_parts.h"
+#include "report/pages/page_parts.h"
 #include "report/tasks/answers_html.h"
 #include "report/tasks/needle_html.h"
 #include "report/tasks/recovery_figure.h"

@@ -7,7 +7,7 @@
 #include "draw/html.h"
 #include "draw/numbers.h"
 #include "draw/scatter.h"
-#include "report/page_parts.h"
+#include "report/pages/page_parts.h"
 
 namespace fp8kv {
 namespace {

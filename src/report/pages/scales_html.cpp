@@ -1,14 +1,14 @@
-#include "report/scales_html.h"
+#include "report/pages/scales_html.h"
 
 #include "base/text.h"
 #include "draw/html.h"
 #include "policy/make_scales.h"
-#include "report/certificate_html.h"
 #include "report/certificate_words.h"
-#include "report/page_parts.h"
+#include "report/pages/certificate_html.h"
+#include "report/pages/page_parts.h"
+#include "report/pages/scales_figures.h"
+#include "report/pages/serving_html.h"
 #include "report/positions_words.h"
-#include "report/scales_figures.h"
-#include "report/serving_html.h"
 #include "report/verdict.h"
 
 namespace fp8kv {

@@ -1,4 +1,4 @@
-#include "report/scales_figures.h"
+#include "report/pages/scales_figures.h"
 
 #include <algorithm>
 #include <cmath>
@@ -7,9 +7,9 @@
 
 #include "base/text.h"
 #include "draw/chart.h"
-#include "draw/heat_map.h"
 #include "draw/html.h"
 #include "draw/numbers.h"
+#include "report/pages/octave_map.h"
 
 namespace fp8kv {
 namespace {
@@ -58,20 +58,27 @@ double median_of(const OctaveCounts& of) {
   return std::ldexp(std::exp2(within / static_cast<double>(of.counts[at])), octave);
 }
 
-Chart range_chart_of(const KvScales& scales, CacheTensor tensor) {
-  const std::vector<size_t> layers = cached_layers(scales);
-  const Provenance& from = scales.provenance;
-  LayerRanges ranges{tensor, layer_names(layers), {}, {}};
+RangeLimits limits_of(const KvScales& scales, const std::vector<size_t>& layers,
+                      CacheTensor tensor) {
   RangeLimits limits{kv_range(scales.format), {}, "these scales"};
   for (const size_t layer : layers) {
     const LayerScales& of = scales.layers[layer];
     limits.scales.push_back(largest(tensor == CacheTensor::k ? of.k : of.v));
+  }
+  return limits;
+}
+
+Chart range_chart_of(const KvScales& scales, CacheTensor tensor) {
+  const std::vector<size_t> layers = cached_layers(scales);
+  const Provenance& from = scales.provenance;
+  LayerRanges ranges{tensor, layer_names(layers), {}, {}};
+  for (const size_t layer : layers) {
     ranges.largest.push_back(largest(amax_of(from.amax[layer], tensor)));
     if (from.octaves.empty()) continue;
     const OctaveCounts& octaves = octaves_of(from.octaves[layer], tensor);
     ranges.median.push_back(std::min(median_of(octaves), ranges.largest.back()));
   }
-  return range_chart(ranges, limits);
+  return range_chart(ranges, limits_of(scales, layers, tensor));
 }
 
 }  // namespace
@@ -82,44 +89,13 @@ std::string range_figures(const KvScales& scales) {
 }
 
 std::string octave_figure(const KvScales& scales, CacheTensor tensor) {
-  const std::vector<LayerOctaves>& all = scales.provenance.octaves;
-  if (all.empty()) return "";
+  if (scales.provenance.octaves.empty()) return "";
   const std::vector<size_t> layers = cached_layers(scales);
-  int first = kLastOctave, last = kFirstOctave;
+  LayerOctaveMap map{tensor, layer_names(layers), {}, limits_of(scales, layers, tensor)};
   for (const size_t layer : layers) {
-    const OctaveCounts& of = octaves_of(all[layer], tensor);
-    if (of.counts.empty()) continue;
-    first = std::min(first, of.first);
-    last = std::max(last, of.first + static_cast<int>(of.counts.size()) - 1);
+    map.counts.push_back(octaves_of(scales.provenance.octaves[layer], tensor));
   }
-  if (first > last) return "";
-  const std::string name = tensor_letter(tensor);
-  HeatMap map{.id = cat("octaves-", name),
-              .title = cat("Octaves of ", name, " by layer"),
-              .caption = cat("Share of the values of ", name,
-                             " that lie in each octave: from a power of two to the next."),
-              .x_label = "layer",
-              .y_label = cat("|", name, "| from"),
-              .x_names = layer_names(layers),
-              .y_names = {},
-              .values = {},
-              .tips = {},
-              .empty_zeros = true};
-  for (int octave = last; octave >= first; --octave) {
-    const std::string from = cat("2", superscript(octave));
-    map.y_names.push_back(from);
-    auto& values = map.values.emplace_back();
-    auto& tips = map.tips.emplace_back();
-    for (const size_t layer : layers) {
-      const OctaveCounts& of = octaves_of(all[layer], tensor);
-      const int at = octave - of.first;
-      const bool inside = at >= 0 && at < static_cast<int>(of.counts.size());
-      const auto counted = inside ? static_cast<double>(of.counts[static_cast<size_t>(at)]) : 0.0;
-      values.push_back(counted > 0 ? counted / static_cast<double>(of.nonzero()) : 0);
-      tips.push_back(cat("layer ", layer, ", from ", from, ": ", short_percent(values.back())));
-    }
-  }
-  return draw_heat_map(map);
+  return octave_map(map);
 }
 
 std::string half_figure(const KvScales& scales) {

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "eval/eval_report.h"
-#include "report/range_chart.h"
+#include "report/pages/range_chart.h"
 
 namespace fp8kv {
 

@@ -1,4 +1,4 @@
-#include "report/range_chart.h"
+#include "report/pages/range_chart.h"
 
 #include <algorithm>
 #include <cmath>

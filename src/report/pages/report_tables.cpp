@@ -1,4 +1,4 @@
-#include "report/report_tables.h"
+#include "report/pages/report_tables.h"
 
 #include <algorithm>
 
@@ -7,7 +7,7 @@
 #include "draw/html.h"
 #include "draw/numbers.h"
 #include "report/advice.h"
-#include "report/page_parts.h"
+#include "report/pages/page_parts.h"
 
 namespace fp8kv {
 namespace {

@@ -1,4 +1,4 @@
-#include "report/text_pair.h"
+#include "report/pages/text_pair.h"
 
 #include <algorithm>
 

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "core/scales.h"
-#include "report/range_chart.h"
+#include "report/pages/range_chart.h"
 
 namespace fp8kv {
 

@@ -1,4 +1,4 @@
-#include "report/serving_html.h"
+#include "report/pages/serving_html.h"
 
 #include <algorithm>
 
@@ -6,7 +6,7 @@
 #include "draw/html.h"
 #include "draw/numbers.h"
 #include "report/advice.h"
-#include "report/page_parts.h"
+#include "report/pages/page_parts.h"
 #include "report/serving.h"
 
 namespace fp8kv {

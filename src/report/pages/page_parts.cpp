@@ -1,4 +1,4 @@
-#include "report/page_parts.h"
+#include "report/pages/page_parts.h"
 
 #include <filesystem>
 

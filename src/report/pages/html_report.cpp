@@ -1,13 +1,13 @@
-#include "report/html_report.h"
+#include "report/pages/html_report.h"
 
 #include "base/text.h"
 #include "draw/html.h"
-#include "report/certificate_html.h"
-#include "report/figures.h"
-#include "report/greedy_html.h"
-#include "report/page_parts.h"
-#include "report/report_tables.h"
-#include "report/serving_html.h"
+#include "report/pages/certificate_html.h"
+#include "report/pages/figures.h"
+#include "report/pages/greedy_html.h"
+#include "report/pages/page_parts.h"
+#include "report/pages/report_tables.h"
+#include "report/pages/serving_html.h"
 
 namespace fp8kv {
 namespace {

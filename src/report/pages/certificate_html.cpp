@@ -1,4 +1,4 @@
-#include "report/certificate_html.h"
+#include "report/pages/certificate_html.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,11 +1,11 @@
-#include "report/greedy_html.h"
+#include "report/pages/greedy_html.h"
 
 #include <algorithm>
 
 #include "base/text.h"
 #include "draw/html.h"
 #include "report/advice.h"
-#include "report/text_pair.h"
+#include "report/pages/text_pair.h"
 
 namespace fp8kv {
 namespace {

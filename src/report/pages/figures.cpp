@@ -1,4 +1,4 @@
-#include "report/figures.h"
+#include "report/pages/figures.h"
 
 #include <algorithm>
 #include <cmath>
@@ -161,7 +161,9 @@ std::string head_figure(const EvalReport& report, CacheTensor tensor) {
               .y_names = {},
               .values = {},
               .tips = {},
-              .empty_zeros = false};
+              .empty_zeros = false,
+              .of_values = cat("largest |", name, "|"),
+              .tick = number_tick};
   for (size_t h = 0; h < heads; ++h) {
     map.y_names.push_back(cat(h));
     auto& values = map.values.emplace_back();
