@@ -50,6 +50,7 @@ HyperCLOVAXForCausalLM hyperclovax                                    IQuestCode
 MinistralForCausalLM ministral    NemotronForCausalLM nemotron        SeedOssForCausalLM seed_oss
 SolarOpenForCausalLM solar_open   VaultGemmaForCausalLM vaultgemma    YoutuForCausalLM youtu
 GraniteSWAForCausalLM granite_swa GraniteMoeSWAForCausalLM granitemoe_swa
+HunYuanDenseV1ForCausalLM hunyuan_v1_dense
 Gemma3ForConditionalGeneration gemma3           Gemma3nForConditionalGeneration gemma3n
 Gemma4ForConditionalGeneration gemma4           KimiK25ForConditionalGeneration kimi_k25
 Llama4ForConditionalGeneration llama4           LlavaForConditionalGeneration llava

@@ -136,6 +136,15 @@ void check_block(const ModelConfig& config) {
     refuse(config, "heads have weights of their own for a norm by the root mean square",
            "NormKind::layer");
   }
+  if (config.qk_norm_rotated && (block.qk_norm != QkNorm::per_head || block.v_norm)) {
+    refuse(config, "Q and K are normalised after their rotation",
+           "QkNorm::per_head, and no norm of V");
+  }
+  for (const RopeConfig& rope : config.ropes) {
+    if (!config.qk_norm_rotated || (rope.q_growth == 0.0 && rope.k_factor == 1.0)) continue;
+    refuse(config, "Q and K are normalised after a rotation that scales one of them",
+           "a rotation that turns both alike");
+  }
   if (block.qk_norm_bias && (block.qk_norm != QkNorm::per_head || !layer_norms)) {
     refuse(config, "norms of Q and K have a bias", "QkNorm::per_head and NormKind::layer");
   }

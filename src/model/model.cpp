@@ -245,12 +245,39 @@ AttentionInputs Forward::project(int64_t index, const LayerWeights& weights, con
   if (latent_) {
     latent_->project(weights, entered(x, in, multiplier), inputs.q, inputs.k, inputs.v);
     backend_.rope_append(args);
+  } else if (config_.qk_norm_rotated) {
+    project_rotated(entered(x, in, multiplier), weights.attn, args,
+                    rotation(-1, inputs, batch, kv, magnitudes));
   } else if (multiplier != 1.0) {
     backend_.project_append(entered(x, in, multiplier), {}, weights.attn, args);
   } else {
     backend_.project_append(x, in, weights.attn, args);
   }
   return inputs;
+}
+
+void Forward::project_rotated(const ConstTensorView& x, const AttentionWeights& weights,
+                              const RopeAppend& rotated, const RopeAppend& appended) {
+  const auto n = x.shape[0];
+  const auto none = [&](const TensorView& heads) {
+    return reshaped(scratch(k_, n, 0), {n, 0, heads.shape[2]});
+  };
+  const auto rotate_and_norm = [&](const TensorView& heads, const Norm& norm) {
+    // Heads of Q that come without K and V rotate, and nothing is appended.
+    RopeAppend args = rotated;
+    args.q = heads;
+    args.k = none(rotated.k);
+    args.v = none(rotated.v);
+    args.magnitudes = {};
+    backend_.rope_append(args);
+    const TensorView rows = reshaped(heads, {n * heads.shape[1], heads.shape[2]});
+    backend_.norm(rows, norm, rows);
+  };
+  backend_.linear(x, projections_of(weights, rotated));
+  const QkNorms& norms = weights.norms.value();
+  rotate_and_norm(rotated.q, norms.q);
+  if (rotated.k.shape[1] > 0) rotate_and_norm(rotated.k, norms.k);
+  backend_.rope_append(appended);
 }
 
 void Forward::append(const AttentionInputs& inputs, const Batch& batch, const PagedKv& kv) {

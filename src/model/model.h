@@ -115,6 +115,9 @@ class Forward {
   void add_output(const Linear& linear, const ConstTensorView& from,
                   const std::optional<Norm>& post_norm, const TensorView& x,
                   double multiplier = 1.0);
+  // Projects like Backend::project_append, but rotates Q and K before their norms.
+  void project_rotated(const ConstTensorView& x, const AttentionWeights& weights,
+                       const RopeAppend& rotated, const RopeAppend& appended);
   // Uses the config's RoPE number `rope`; -1: rotates by nothing.
   RopeAppend rotation(int32_t rope, const AttentionInputs& inputs, const Batch& batch,
                       const PagedKv& kv, const std::optional<TensorView>& magnitudes) const;

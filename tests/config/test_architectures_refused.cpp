@@ -32,18 +32,18 @@ constexpr const char* kSupported =
     "CwmForCausalLM, Dots1ForCausalLM, Ernie4_5ForCausalLM, Exaone4ForCausalLM, "
     "FlexOlmoForCausalLM, Glm4vForConditionalGeneration, Glm4vMoeForConditionalGeneration, "
     "GraniteMoeSharedForCausalLM, GraniteMoeSWAForCausalLM, GraniteSWAForCausalLM, "
-    "HeliumForCausalLM, HyperCLOVAXForCausalLM, IQuestCoderForCausalLM, MinistralForCausalLM, "
-    "NemotronForCausalLM, Qwen3VLMoeForConditionalGeneration, SeedOssForCausalLM, "
-    "SolarOpenForCausalLM, VaultGemmaForCausalLM, Gemma3ForConditionalGeneration, "
-    "Gemma3nForConditionalGeneration, Gemma4ForConditionalGeneration, "
-    "Glm46VForConditionalGeneration, Idefics3ForConditionalGeneration, InternVLChatModel, "
-    "InternVLForConditionalGeneration, KimiK25ForConditionalGeneration, "
-    "Llama4ForConditionalGeneration, LlavaForConditionalGeneration, "
-    "LlavaNextForConditionalGeneration, LlavaOnevisionForConditionalGeneration, "
-    "Mistral3ForConditionalGeneration, Qwen2VLForConditionalGeneration, "
-    "Qwen2_5_VLForConditionalGeneration, Qwen3VLForConditionalGeneration, "
-    "Qwen3_5ForConditionalGeneration, Qwen3_5MoeForConditionalGeneration and "
-    "SmolVLMForConditionalGeneration";
+    "HeliumForCausalLM, HunYuanDenseV1ForCausalLM, HyperCLOVAXForCausalLM, "
+    "IQuestCoderForCausalLM, MinistralForCausalLM, NemotronForCausalLM, "
+    "Qwen3VLMoeForConditionalGeneration, SeedOssForCausalLM, SolarOpenForCausalLM, "
+    "VaultGemmaForCausalLM, Gemma3ForConditionalGeneration, Gemma3nForConditionalGeneration, "
+    "Gemma4ForConditionalGeneration, Glm46VForConditionalGeneration, "
+    "Idefics3ForConditionalGeneration, InternVLChatModel, InternVLForConditionalGeneration, "
+    "KimiK25ForConditionalGeneration, Llama4ForConditionalGeneration, "
+    "LlavaForConditionalGeneration, LlavaNextForConditionalGeneration, "
+    "LlavaOnevisionForConditionalGeneration, Mistral3ForConditionalGeneration, "
+    "Qwen2VLForConditionalGeneration, Qwen2_5_VLForConditionalGeneration, "
+    "Qwen3VLForConditionalGeneration, Qwen3_5ForConditionalGeneration, "
+    "Qwen3_5MoeForConditionalGeneration and SmolVLMForConditionalGeneration";
 
 // The config.json of this architecture with one member set to a JSON value.
 std::string row_with(const Architecture& row, const std::string& key, const std::string& value) {
@@ -282,6 +282,27 @@ TEST_CASE("architectures: what would compute something else is refused by name")
 }
 
 }  // namespace
+TEST_CASE("architectures: what HunYuan's config may ask for, and is not computed, is refused") {
+  const auto refused = [](const char* key, const char* value) {
+    return error_of_config(family_with("hunyuan-dense", key, value));
+  };
+  CHECK(refused("use_qk_norm", "false") ==
+        "config.json: use_qk_norm: is false, expected true: a HunYuan without it is not supported");
+  CHECK(refused("use_rotary_pos_emb", "false") ==
+        "config.json: use_rotary_pos_emb: is false, expected true: a HunYuan without it is not "
+        "supported");
+  CHECK(refused("use_cla", "true") ==
+        "config.json: use_cla: is true: reading the cache of another layer is not supported");
+  CHECK(refused("attention_head_dim", "16") ==
+        "config.json: attention_head_dim: is 16, expected 12 like head_dim: give both keys the "
+        "size of a head");
+  CHECK(refused("norm_type", R"("fused")") ==
+        "config.json: norm_type: is \"fused\", expected \"rms\": no other norm is supported");
+  CHECK(refused("num_experts", "4") == "config.json: num_experts: is 4, expected 0 to 1");
+  CHECK(refused("rope_scaling", R"({"type": "dynamic", "factor": 1, "alpha": 0})") ==
+        "config.json: rope_scaling.alpha: is 0, expected a positive number");
+}
+
 TEST_CASE("architectures: what a family's config may ask for, and is not computed, is refused") {
   CHECK(error_of_config(family_with("gemma", "use_bidirectional_attention", "true")) ==
         "config.json: use_bidirectional_attention: is true: attention to tokens that come later is "

@@ -38,6 +38,10 @@ GRANITE_SHARED = family("GraniteMoeSharedForCausalLM", "granitemoeshared", embed
                         residual_multiplier=0.6, logits_scaling=0.7, attention_bias=False, num_local_experts=5,
                         num_experts_per_tok=2, shared_intermediate_size=20, **UNTIED)
 HELIUM = family("HeliumForCausalLM", "helium", head_dim=8, attention_bias=False, mlp_bias=False, pad_token_id=0, **UNTIED)
+HUNYUAN_ALPHA = {"type": "dynamic", "alpha": 1000.0, "factor": 1.0, "beta_fast": 32, "beta_slow": 1, "mscale": 1.0, "mscale_all_dim": 1.0}
+HUNYUAN_DENSE = family("HunYuanDenseV1ForCausalLM", "hunyuan_v1_dense", head_dim=12, attention_head_dim=12, attention_bias=False, mlp_bias=False,
+                       use_qk_norm=True, use_cla=False, use_rotary_pos_emb=True, norm_type="rms", num_experts=1,
+                       rope_scaling=HUNYUAN_ALPHA, pad_token_id=0, **UNTIED)
 HYPERCLOVAX = family("HyperCLOVAXForCausalLM", "hyperclovax", head_dim=12, attention_bias=False, mlp_bias=False,
                      embedding_multiplier=1.5, attention_multiplier=0.2, residual_multiplier=0.6, logits_scaling=0.7,
                      use_post_norm=True, **UNTIED)
@@ -85,6 +89,10 @@ CASES = {
     "helium": HELIUM,
     "helium-bias": {**HELIUM, **SEVEN, "attention_bias": True, "mlp_bias": True},
     "helium-new-keys": {**new_keys(HELIUM), "num_key_value_heads": 4, **TIED},
+    "hunyuan-dense": HUNYUAN_DENSE,
+    "hunyuan-dense-bias": {**without(HUNYUAN_DENSE, "attention_head_dim", "rope_scaling"), **SEVEN, "attention_bias": True},
+    "hunyuan-dense-new-keys": {**without(new_keys(HUNYUAN_DENSE, rope_type="dynamic", alpha=50.0, factor=1.0), "rope_scaling"), "num_key_value_heads": 4,
+                               **TIED},
     "hyperclovax": HYPERCLOVAX,
     "hyperclovax-plain": {**HYPERCLOVAX, **SEVEN, "use_post_norm": False, "attention_bias": True, "mlp_bias": True},
     "hyperclovax-new-keys": {**without(new_keys(HYPERCLOVAX), "attention_multiplier"), "num_key_value_heads": 4, **TIED},

@@ -68,6 +68,16 @@ TEST_CASE("computable: layers that are of another kind are refused") {
   CHECK(refusal([](ModelConfig& c) { c.block.qk_norm_bias = true; }) ==
         "LlamaForCausalLM: norms of Q and K have a bias, expected QkNorm::per_head and "
         "NormKind::layer");
+  CHECK(refusal([](ModelConfig& c) { c.qk_norm_rotated = true; }) ==
+        "LlamaForCausalLM: Q and K are normalised after their rotation, expected QkNorm::per_head, "
+        "and no norm of V");
+  CHECK(refusal([](ModelConfig& c) {
+          c.block.qk_norm = QkNorm::per_head;
+          c.qk_norm_rotated = true;
+          c.ropes[0].k_factor = 0.5;
+        }) ==
+        "LlamaForCausalLM: Q and K are normalised after a rotation that scales one of them, "
+        "expected a rotation that turns both alike");
   CHECK(refusal([](ModelConfig& c) { c.layers[1].n_kv_heads = 3; }) ==
         "LlamaForCausalLM: layer 1 has 3 KV heads, expected a number that divides 4 heads");
   CHECK(refusal([](ModelConfig& c) { c.layers[0].v_head_dim = 4; }) ==

@@ -50,10 +50,24 @@ void parse_linear(const Source& from, RopeConfig& out) {
 }
 
 // The base grows in sequences longer than max_position_embeddings, which this program never runs.
+// With alpha the base is larger for all positions, and does not grow.
 void parse_dynamic(const Source& from, RopeConfig& out) {
-  out.base_grows = true;
+  const auto alpha = from.scaling.find("alpha");
   at_least_one(from.scaling.at("factor"));
-  if (const auto alpha = from.scaling.find("alpha")) {
+  if (alpha && from.style.reads_alpha) {
+    // Published configs have these keys of yarn too, which no runtime reads here.
+    for (const char* key : {"beta_fast", "beta_slow", "mscale", "mscale_all_dim"}) {
+      from.scaling.find(key);
+    }
+    const auto size = static_cast<double>(from.head_dim);
+    if (size <= 2)
+      fail(alpha->where(), ": the base grows by alpha for heads of ", from.head_dim,
+           " elements, expected more than 2");
+    out.theta *= std::pow(positive_number(*alpha), size / (size - 2));
+    return;
+  }
+  out.base_grows = true;
+  if (alpha) {
     throw Error(cat(alpha->where(), ": is ", alpha->brief(),
                     ": a base that grows by alpha is not supported"),
                 "supported is factor");

@@ -26,6 +26,8 @@ struct RopeStyle {
   // The names of two keys in older configs.
   const char* theta_key = "rope_theta";
   const char* part_key = "partial_rotary_factor";
+  // Dynamic scaling may give alpha, which raises the base for all positions: HunYuan.
+  bool reads_alpha = false;
 };
 
 }  // namespace fp8kv

@@ -51,6 +51,7 @@ ModelConfig described(const TinyConfig& tiny) {
   config.qkv_bias = tiny.qkv_bias;
   config.o_bias = tiny.o_bias;
   config.mlp_bias = tiny.mlp_bias;
+  config.qk_norm_rotated = tiny.qk_norm_rotated;
   config.experts = tiny.experts;
   for (size_t layer = 0; layer < config.layers.size(); ++layer) {
     if (!has_experts(tiny, static_cast<int64_t>(layer))) continue;
@@ -105,6 +106,11 @@ const std::vector<BlockVariant>& block_variants() {
          c.block.shared_norm = true;
        }},
       {"heads normed together", [](TinyConfig& c) { c.block.qk_norm = QkNorm::whole; }},
+      {"heads normed after their rotation",
+       [](TinyConfig& c) {
+         c.block.qk_norm = QkNorm::per_head;
+         c.qk_norm_rotated = true;
+       }},
       {"gelu_tanh", [](TinyConfig& c) { c.block.activation = Activation::gelu_tanh; }},
       {"gelu_erf", [](TinyConfig& c) { c.block.activation = Activation::gelu_erf; }},
       {"relu", [](TinyConfig& c) { c.block.activation = Activation::relu; }},

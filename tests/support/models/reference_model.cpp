@@ -307,10 +307,14 @@ ReferenceRun reference_forward(const Checkpoint& checkpoint, const ModelConfig& 
     Rows q = layer.project("self_attn.q_proj", y);
     Rows k = layer.project("self_attn.k_proj", y);
     Rows v = layer.project("self_attn.v_proj", y);
-    q = heads_normed(q, layer.tensor("self_attn.q_norm.weight"), config);
-    k = heads_normed(k, layer.tensor("self_attn.k_norm.weight"), config);
+    const auto norm_heads = [&] {
+      q = heads_normed(q, layer.tensor("self_attn.q_norm.weight"), config);
+      k = heads_normed(k, layer.tensor("self_attn.k_norm.weight"), config);
+    };
+    if (!config.qk_norm_rotated) norm_heads();
     rotate(q, config, index);
     rotate(k, config, index);
+    if (config.qk_norm_rotated) norm_heads();
     for (Rows* rows : {&q, &k, &v}) {
       for (Vector& row : *rows) {
         for (double& value : row) value = to_model_dtype(value, config.dtype);

@@ -48,6 +48,7 @@ struct TinyConfig {
   std::vector<bool> window_layers;  // empty: the window holds in every layer
   std::vector<int32_t> eos_ids;
   int32_t bos_id = -1;
+  bool qk_norm_rotated = false;  // no config.json has it
 };
 
 inline bool has_experts(const TinyConfig& config, int64_t layer) {
