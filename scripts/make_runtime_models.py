@@ -51,6 +51,7 @@ MinistralForCausalLM ministral    NemotronForCausalLM nemotron        SeedOssFor
 SolarOpenForCausalLM solar_open   VaultGemmaForCausalLM vaultgemma    YoutuForCausalLM youtu
 GraniteSWAForCausalLM granite_swa GraniteMoeSWAForCausalLM granitemoe_swa
 HunYuanDenseV1ForCausalLM hunyuan_v1_dense
+HunYuanMoEV1ForCausalLM hunyuan_v1_moe
 Gemma3ForConditionalGeneration gemma3           Gemma3nForConditionalGeneration gemma3n
 Gemma4ForConditionalGeneration gemma4           KimiK25ForConditionalGeneration kimi_k25
 Llama4ForConditionalGeneration llama4           LlavaForConditionalGeneration llava

@@ -32,18 +32,19 @@ constexpr const char* kSupported =
     "CwmForCausalLM, Dots1ForCausalLM, Ernie4_5ForCausalLM, Exaone4ForCausalLM, "
     "FlexOlmoForCausalLM, Glm4vForConditionalGeneration, Glm4vMoeForConditionalGeneration, "
     "GraniteMoeSharedForCausalLM, GraniteMoeSWAForCausalLM, GraniteSWAForCausalLM, "
-    "HeliumForCausalLM, HunYuanDenseV1ForCausalLM, HyperCLOVAXForCausalLM, "
-    "IQuestCoderForCausalLM, MinistralForCausalLM, NemotronForCausalLM, "
-    "Qwen3VLMoeForConditionalGeneration, SeedOssForCausalLM, SolarOpenForCausalLM, "
-    "VaultGemmaForCausalLM, Gemma3ForConditionalGeneration, Gemma3nForConditionalGeneration, "
-    "Gemma4ForConditionalGeneration, Glm46VForConditionalGeneration, "
-    "Idefics3ForConditionalGeneration, InternVLChatModel, InternVLForConditionalGeneration, "
-    "KimiK25ForConditionalGeneration, Llama4ForConditionalGeneration, "
-    "LlavaForConditionalGeneration, LlavaNextForConditionalGeneration, "
-    "LlavaOnevisionForConditionalGeneration, Mistral3ForConditionalGeneration, "
-    "Qwen2VLForConditionalGeneration, Qwen2_5_VLForConditionalGeneration, "
-    "Qwen3VLForConditionalGeneration, Qwen3_5ForConditionalGeneration, "
-    "Qwen3_5MoeForConditionalGeneration and SmolVLMForConditionalGeneration";
+    "HeliumForCausalLM, HunYuanDenseV1ForCausalLM, HunYuanMoEV1ForCausalLM, "
+    "HyperCLOVAXForCausalLM, IQuestCoderForCausalLM, MinistralForCausalLM, "
+    "NemotronForCausalLM, Qwen3VLMoeForConditionalGeneration, SeedOssForCausalLM, "
+    "SolarOpenForCausalLM, VaultGemmaForCausalLM, Gemma3ForConditionalGeneration, "
+    "Gemma3nForConditionalGeneration, Gemma4ForConditionalGeneration, "
+    "Glm46VForConditionalGeneration, Idefics3ForConditionalGeneration, InternVLChatModel, "
+    "InternVLForConditionalGeneration, KimiK25ForConditionalGeneration, "
+    "Llama4ForConditionalGeneration, LlavaForConditionalGeneration, "
+    "LlavaNextForConditionalGeneration, LlavaOnevisionForConditionalGeneration, "
+    "Mistral3ForConditionalGeneration, Qwen2VLForConditionalGeneration, "
+    "Qwen2_5_VLForConditionalGeneration, Qwen3VLForConditionalGeneration, "
+    "Qwen3_5ForConditionalGeneration, Qwen3_5MoeForConditionalGeneration and "
+    "SmolVLMForConditionalGeneration";
 
 // The config.json of this architecture with one member set to a JSON value.
 std::string row_with(const Architecture& row, const std::string& key, const std::string& value) {
@@ -301,6 +302,29 @@ TEST_CASE("architectures: what HunYuan's config may ask for, and is not computed
   CHECK(refused("num_experts", "4") == "config.json: num_experts: is 4, expected 0 to 1");
   CHECK(refused("rope_scaling", R"({"type": "dynamic", "factor": 1, "alpha": 0})") ==
         "config.json: rope_scaling.alpha: is 0, expected a positive number");
+}
+
+TEST_CASE("architectures: experts of HunYuan that runtimes would compute otherwise are refused") {
+  const auto refused = [](const char* key, const char* value) {
+    return error_of_config(family_with("hunyuan-moe", key, value));
+  };
+  CHECK(refused("moe_topk", "[2, 3]") ==
+        "config.json: moe_topk[1]: is 3, expected 2 like for layer 0: layers that differ in this "
+        "are not supported");
+  CHECK(refused("moe_topk", "[2]") ==
+        "config.json: moe_topk: has 1 number, expected one for each of 2 layers");
+  CHECK(refused("moe_intermediate_size", "12") ==
+        "config.json: moe_intermediate_size: is 12, expected 24, which transformers takes for it");
+  CHECK(refused("num_shared_expert", "[2, 2]") ==
+        "config.json: num_shared_expert[0]: is 2, expected 1, which transformers takes for it");
+  CHECK(refused("n_group", "2") ==
+        "config.json: n_group: is 2, expected false or 1: groups and factors of experts are not "
+        "supported here");
+  CHECK(refused("use_mixed_mlp_moe", "false") ==
+        "config.json: use_mixed_mlp_moe: is false, expected true: a HunYuan without it is not "
+        "supported");
+  CHECK(refused("num_experts", "1") ==
+        "config.json: num_experts: is 1, expected at least 2 experts, or 0 for a model without");
 }
 
 TEST_CASE("architectures: what a family's config may ask for, and is not computed, is refused") {

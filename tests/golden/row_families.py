@@ -42,6 +42,10 @@ HUNYUAN_ALPHA = {"type": "dynamic", "alpha": 1000.0, "factor": 1.0, "beta_fast":
 HUNYUAN_DENSE = family("HunYuanDenseV1ForCausalLM", "hunyuan_v1_dense", head_dim=12, attention_head_dim=12, attention_bias=False, mlp_bias=False,
                        use_qk_norm=True, use_cla=False, use_rotary_pos_emb=True, norm_type="rms", num_experts=1,
                        rope_scaling=HUNYUAN_ALPHA, pad_token_id=0, **UNTIED)
+HUNYUAN_MOE = {**HUNYUAN_DENSE, "architectures": ["HunYuanMoEV1ForCausalLM"], "model_type": "hunyuan_v1_moe", "intermediate_size": 24,
+               "num_experts": 6, "moe_topk": [2, 2], "moe_intermediate_size": [24, 24], "num_shared_expert": [1, 1],
+               "use_mixed_mlp_moe": True, "moe_layer_num_skipped": 0, "norm_topk_prob": True, "n_group": False, "topk_group": False,
+               "routed_scaling_factor": False, "group_limited_greedy": False}
 HYPERCLOVAX = family("HyperCLOVAXForCausalLM", "hyperclovax", head_dim=12, attention_bias=False, mlp_bias=False,
                      embedding_multiplier=1.5, attention_multiplier=0.2, residual_multiplier=0.6, logits_scaling=0.7,
                      use_post_norm=True, **UNTIED)
@@ -93,6 +97,11 @@ CASES = {
     "hunyuan-dense-bias": {**without(HUNYUAN_DENSE, "attention_head_dim", "rope_scaling"), **SEVEN, "attention_bias": True},
     "hunyuan-dense-new-keys": {**without(new_keys(HUNYUAN_DENSE, rope_type="dynamic", alpha=50.0, factor=1.0), "rope_scaling"), "num_key_value_heads": 4,
                                **TIED},
+    "hunyuan-moe": HUNYUAN_MOE,
+    "hunyuan-moe-bias": {**without(HUNYUAN_MOE, "attention_head_dim", "rope_scaling", "moe_intermediate_size", "num_shared_expert"), **SEVEN,
+                         "hidden_size": 32, "attention_bias": True, "moe_topk": 3},
+    "hunyuan-moe-new-keys": {**without(new_keys(HUNYUAN_MOE, rope_type="dynamic", alpha=50.0, factor=1.0), "rope_scaling"),
+                             "num_key_value_heads": 4, "moe_topk": 1, **TIED},
     "hyperclovax": HYPERCLOVAX,
     "hyperclovax-plain": {**HYPERCLOVAX, **SEVEN, "use_post_norm": False, "attention_bias": True, "mlp_bias": True},
     "hyperclovax-new-keys": {**without(new_keys(HYPERCLOVAX), "attention_multiplier"), "num_key_value_heads": 4, **TIED},

@@ -37,7 +37,7 @@ void parse_experts(const Json& text, const ExpertsKeys& keys, ModelConfig& out) 
   const Json number = at_any(text, keys.count);
   experts.count = in_range(number, 2, kMostExperts);
   experts.hidden_dim = in_range(text.at(keys.hidden_dim), kLargestDim);
-  const Json per_token = text.at(keys.per_token);
+  const Json per_token = for_all_layers(text.at(keys.per_token), out.layers.size());
   experts.routing.per_token = in_range(per_token, kMostExperts);
   if (experts.routing.per_token > experts.count) {
     fail(per_token.where(), ": is ", per_token.brief(), ", expected no more than the ",
@@ -72,6 +72,20 @@ void parse_sigmoid_router(const Json& text, ModelConfig& out) {
   routing.normalise = is_on(text, "norm_topk_prob");
   routing.epsilon = 1e-20;
   out.experts->choice_bias = true;
+}
+
+Json for_all_layers(const Json& number, size_t n_layers) {
+  if (!number.is_array()) return number;
+  if (number.size() != n_layers || n_layers == 0) {
+    fail(number.where(), ": has ", count_of(number.size(), "number"), ", expected one for each of ",
+         count_of(n_layers, "layer"));
+  }
+  for (size_t i = 1; i < n_layers; ++i) {
+    if (number[i].as_int() == number[0].as_int()) continue;
+    fail(number[i].where(), ": is ", number[i].brief(), ", expected ", number[0].brief(),
+         " like for layer 0: layers that differ in this are not supported");
+  }
+  return number[0];
 }
 
 void check_router_says(const Json& text, const char* key, const char* expected) {

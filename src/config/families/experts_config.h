@@ -25,6 +25,10 @@ void parse_expert_groups(const Json& text, ModelConfig& out);
 // choice bias, and norm_topk_prob. REQUIRES out.experts.
 void parse_sigmoid_router(const Json& text, ModelConfig& out);
 
+// The number that a list has for every layer, or the number itself if it is no list. Throws if
+// layers differ.
+Json for_all_layers(const Json& number, size_t n_layers);
+
 // Throws unless the member is absent or has the value that the architecture uses.
 void check_router_says(const Json& text, const char* key, const char* expected);
 

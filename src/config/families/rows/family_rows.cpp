@@ -17,6 +17,7 @@ Architecture granite_moe_swa();
 Architecture granite_swa();
 Architecture helium();
 Architecture hunyuan_dense();
+Architecture hunyuan_moe();
 Architecture hyperclova_x();
 Architecture iquest_coder();
 Architecture ministral();
@@ -28,11 +29,11 @@ Architecture vault_gemma();
 
 std::span<const Architecture> family_rows() {
   static const std::vector<Architecture> rows = {
-      arcee(),       cwm(),      dots1(),         ernie4_5(),           exaone4(),
-      flex_olmo(),   glm4v(),    glm4v_moe(),     granite_moe_shared(), granite_moe_swa(),
-      granite_swa(), helium(),   hunyuan_dense(), hyperclova_x(),       iquest_coder(),
-      ministral(),   nemotron(), qwen3_vl_moe(),  seed_oss(),           solar_open(),
-      vault_gemma(),
+      arcee(),        cwm(),         dots1(),         ernie4_5(),           exaone4(),
+      flex_olmo(),    glm4v(),       glm4v_moe(),     granite_moe_shared(), granite_moe_swa(),
+      granite_swa(),  helium(),      hunyuan_dense(), hunyuan_moe(),        hyperclova_x(),
+      iquest_coder(), ministral(),   nemotron(),      qwen3_vl_moe(),       seed_oss(),
+      solar_open(),   vault_gemma(),
   };
   return rows;
 }
