@@ -52,6 +52,7 @@ SolarOpenForCausalLM solar_open   VaultGemmaForCausalLM vaultgemma    YoutuForCa
 GraniteSWAForCausalLM granite_swa GraniteMoeSWAForCausalLM granitemoe_swa
 HunYuanDenseV1ForCausalLM hunyuan_v1_dense
 HunYuanMoEV1ForCausalLM hunyuan_v1_moe
+OlmoForCausalLM olmo
 Gemma3ForConditionalGeneration gemma3           Gemma3nForConditionalGeneration gemma3n
 Gemma4ForConditionalGeneration gemma4           KimiK25ForConditionalGeneration kimi_k25
 Llama4ForConditionalGeneration llama4           LlavaForConditionalGeneration llava

@@ -269,6 +269,7 @@ std::vector<ConfigNumber> kv_config(const ModelConfig& config) {
   add_ropes(config, numbers);
   if (config.latent) add_latent(*config.latent, numbers);
   add_block(config.block, numbers);
+  numbers.add_unless(false, "bare_norms", config.bare_norms);
   numbers.add_unless(false, "qk_norm_rotated", config.qk_norm_rotated);
   add_recurrence(config, numbers);
   add_streams(config, numbers);

@@ -108,6 +108,7 @@ struct ModelConfig : ModelDescription {
   // Keys of config.json that this program does not know. They may change what the model computes.
   std::vector<std::string> unknown_keys = {};
   bool qk_norm_rotated = false;  // Q and K are normalised after their rotation: HunYuan
+  bool bare_norms = false;       // norms of the stream have no weights: OLMo 1
 
   int64_t hidden_dim_of(int64_t index) const {
     return hidden_dims.empty() ? hidden_dim : hidden_dims[static_cast<size_t>(index)];

@@ -136,6 +136,10 @@ void check_block(const ModelConfig& config) {
     refuse(config, "heads have weights of their own for a norm by the root mean square",
            "NormKind::layer");
   }
+  if (config.bare_norms && (block.norm_place != NormPlace::before || block.norm_bias)) {
+    refuse(config, "norms without weights are behind blocks, or have a bias",
+           "norms before the blocks");
+  }
   if (config.qk_norm_rotated && (block.qk_norm != QkNorm::per_head || block.v_norm)) {
     refuse(config, "Q and K are normalised after their rotation",
            "QkNorm::per_head, and no norm of V");

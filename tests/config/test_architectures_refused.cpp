@@ -34,17 +34,17 @@ constexpr const char* kSupported =
     "GraniteMoeSharedForCausalLM, GraniteMoeSWAForCausalLM, GraniteSWAForCausalLM, "
     "HeliumForCausalLM, HunYuanDenseV1ForCausalLM, HunYuanMoEV1ForCausalLM, "
     "HyperCLOVAXForCausalLM, IQuestCoderForCausalLM, MinistralForCausalLM, "
-    "NemotronForCausalLM, Qwen3VLMoeForConditionalGeneration, SeedOssForCausalLM, "
-    "SolarOpenForCausalLM, VaultGemmaForCausalLM, Gemma3ForConditionalGeneration, "
-    "Gemma3nForConditionalGeneration, Gemma4ForConditionalGeneration, "
-    "Glm46VForConditionalGeneration, Idefics3ForConditionalGeneration, InternVLChatModel, "
-    "InternVLForConditionalGeneration, KimiK25ForConditionalGeneration, "
-    "Llama4ForConditionalGeneration, LlavaForConditionalGeneration, "
-    "LlavaNextForConditionalGeneration, LlavaOnevisionForConditionalGeneration, "
-    "Mistral3ForConditionalGeneration, Qwen2VLForConditionalGeneration, "
-    "Qwen2_5_VLForConditionalGeneration, Qwen3VLForConditionalGeneration, "
-    "Qwen3_5ForConditionalGeneration, Qwen3_5MoeForConditionalGeneration and "
-    "SmolVLMForConditionalGeneration";
+    "NemotronForCausalLM, OlmoForCausalLM, Qwen3VLMoeForConditionalGeneration, "
+    "SeedOssForCausalLM, SolarOpenForCausalLM, VaultGemmaForCausalLM, "
+    "Gemma3ForConditionalGeneration, Gemma3nForConditionalGeneration, "
+    "Gemma4ForConditionalGeneration, Glm46VForConditionalGeneration, "
+    "Idefics3ForConditionalGeneration, InternVLChatModel, InternVLForConditionalGeneration, "
+    "KimiK25ForConditionalGeneration, Llama4ForConditionalGeneration, "
+    "LlavaForConditionalGeneration, LlavaNextForConditionalGeneration, "
+    "LlavaOnevisionForConditionalGeneration, Mistral3ForConditionalGeneration, "
+    "Qwen2VLForConditionalGeneration, Qwen2_5_VLForConditionalGeneration, "
+    "Qwen3VLForConditionalGeneration, Qwen3_5ForConditionalGeneration, "
+    "Qwen3_5MoeForConditionalGeneration and SmolVLMForConditionalGeneration";
 
 // The config.json of this architecture with one member set to a JSON value.
 std::string row_with(const Architecture& row, const std::string& key, const std::string& value) {
@@ -328,6 +328,8 @@ TEST_CASE("architectures: experts of HunYuan that runtimes would compute otherwi
 }
 
 TEST_CASE("architectures: what a family's config may ask for, and is not computed, is refused") {
+  CHECK(error_of_config(family_with("olmo", "clip_qkv", "8.0")) ==
+        "config.json: clip_qkv: is 8.0, expected null: clipping of Q, K and V is not supported");
   CHECK(error_of_config(family_with("gemma", "use_bidirectional_attention", "true")) ==
         "config.json: use_bidirectional_attention: is true: attention to tokens that come later is "
         "not supported");

@@ -53,6 +53,7 @@ IQUEST = family("IQuestCoderForCausalLM", "iquestcoder", head_dim=12, attention_
 MINISTRAL = family("MinistralForCausalLM", "ministral", head_dim=12, sliding_window=7, **UNTIED)
 NEMOTRON = {**without(family("NemotronForCausalLM", "nemotron", hidden_act="relu2", head_dim=12, norm_eps=0.02, attention_bias=False,
                              mlp_bias=False, partial_rotary_factor=0.5, **UNTIED), "rms_norm_eps")}
+OLMO = without(family("OlmoForCausalLM", "olmo", head_dim=12, attention_bias=False, clip_qkv=None, pad_token_id=0, **UNTIED), "rms_norm_eps")
 SEED_OSS = family("SeedOssForCausalLM", "seed_oss", head_dim=12, attention_bias=True, attention_out_bias=False, mlp_bias=False,
                   pad_token_id=0, **UNTIED)
 SOLAR_OPEN = family("SolarOpenForCausalLM", "solar_open", head_dim=12, attention_bias=False, moe_intermediate_size=24,
@@ -115,6 +116,9 @@ CASES = {
     "nemotron": NEMOTRON,
     "nemotron-bias": {**NEMOTRON, **SEVEN, "head_dim": 8, "partial_rotary_factor": 0.25, "attention_bias": True, "mlp_bias": True},
     "nemotron-new-keys": {**without(new_keys(NEMOTRON, partial_rotary_factor=0.5), "partial_rotary_factor"), **TIED},
+    "olmo": OLMO,
+    "olmo-bias": {**OLMO, **SEVEN, "attention_bias": True},
+    "olmo-new-keys": {**without(new_keys(OLMO, **LLAMA3), "clip_qkv"), "num_key_value_heads": 4, **TIED},
     "seed-oss": SEED_OSS,
     "seed-oss-no-bias": {**SEED_OSS, **SEVEN, "attention_bias": False, "attention_out_bias": True, "mlp_bias": True},
     "seed-oss-new-keys": {**new_keys(SEED_OSS), "num_key_value_heads": 4, **TIED},

@@ -68,6 +68,12 @@ TEST_CASE("computable: layers that are of another kind are refused") {
   CHECK(refusal([](ModelConfig& c) { c.block.qk_norm_bias = true; }) ==
         "LlamaForCausalLM: norms of Q and K have a bias, expected QkNorm::per_head and "
         "NormKind::layer");
+  CHECK(refusal([](ModelConfig& c) {
+          c.bare_norms = true;
+          c.block.norm_place = NormPlace::after;
+        }) ==
+        "LlamaForCausalLM: norms without weights are behind blocks, or have a bias, expected norms "
+        "before the blocks");
   CHECK(refusal([](ModelConfig& c) { c.qk_norm_rotated = true; }) ==
         "LlamaForCausalLM: Q and K are normalised after their rotation, expected QkNorm::per_head, "
         "and no norm of V");

@@ -44,6 +44,7 @@ const Knob kKnobs[] = {
     {"qk_norm, own heads", "stablelm-qk-norm",
      [](ModelConfig& c) { c.block.qk_norm = QkNorm::none; }},
     {"qk_norm, plain", "llama4", [](ModelConfig& c) { c.block.qk_norm = QkNorm::none; }},
+    {"norm, without weights", "olmo", [](ModelConfig& c) { c.block.norm = NormKind::rms; }},
     {"qk_norm_rotated", "hunyuan-dense", [](ModelConfig& c) { c.qk_norm_rotated = false; }},
     {"theta, raised by alpha", "hunyuan-dense",
      [](ModelConfig& c) { each_rope(c, [](RopeConfig& r) { r.theta = 10000; }); }},

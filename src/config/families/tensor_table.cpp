@@ -109,7 +109,7 @@ RoleTensor tensor_of(TensorRole role, const ModelConfig& config, int64_t layer) 
   const bool has_state = config.keeps_state(layer);
   const bool mixes = of_layer.mixing != Mixing::none;
   const bool attends = config.attends(layer);
-  const bool normed_before = norms_input(block.norm_place);
+  const bool normed_before = norms_input(block.norm_place) && !config.bare_norms;
   const int64_t q_dim = config.n_heads * of_layer.k_head_dim;
   const int64_t kv_dim = of_layer.n_kv_heads * of_layer.k_head_dim;
   const bool other_size = config.embed_dim > 0;
@@ -165,7 +165,9 @@ RoleTensor tensor_of(TensorRole role, const ModelConfig& config, int64_t layer) 
       return {
           {config.dim}, feeds_forward && block.norm_place != NormPlace::before, block.norm_bias};
     case norm:
-      return {{config.dim}, block.norm_place != NormPlace::after_add, block.norm_bias};
+      return {{config.dim},
+              block.norm_place != NormPlace::after_add && !config.bare_norms,
+              block.norm_bias};
     case q_down:
     case q_down_norm:
     case TensorRole::latent:

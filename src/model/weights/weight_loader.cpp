@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "model/weights/place_expert.h"
 #include "model/weights/place_tensor.h"
+#include "model/weights/weights.h"
 
 namespace fp8kv {
 
@@ -132,6 +133,12 @@ HeadWeights WeightLoader::head() const {
       FP8KV_ASSERT(role == TensorRole::lm_head);
       loaded.into(head.lm_head);
     }
+  }
+  if (config_.bare_norms) {
+    const auto room = [&](DType dtype, const Shape& shape) {
+      return head.storage.emplace_back(backend_.allocate(dtype, shape)).view();
+    };
+    head.norm = plain_norm(config_, config_.dim, {{}, room, {}, &backend_});
   }
   if (shared) {
     const ModelTensor tensor = embedding_tensor(checkpoint_, config_);

@@ -10,15 +10,6 @@
 namespace fp8kv {
 namespace {
 
-// A norm without weights of its own: they are all 1.
-Norm plain_norm(const ModelConfig& config, int64_t size, const WeightSource& source) {
-  Norm norm;
-  norm.kind = config.block.norm;
-  norm.eps = static_cast<float>(config.norm_eps);
-  norm.weight = ones(config.dtype, size, source);
-  return norm;
-}
-
 // The number below which this share of a normal distribution lies.
 double normal_quantile(double share) {
   double low = -40, high = 40;
@@ -54,6 +45,14 @@ void put_addresses(LayerExperts& experts, const WeightSource& source) {
 }
 
 }  // namespace
+
+Norm plain_norm(const ModelConfig& config, int64_t size, const WeightSource& source) {
+  Norm norm;
+  norm.kind = config.block.norm;
+  norm.eps = static_cast<float>(config.norm_eps);
+  norm.weight = ones(config.dtype, size, source);
+  return norm;
+}
 
 std::vector<ModelTensor> needed_tensors(const ModelConfig& config, int64_t index, LayerPart part) {
   std::vector<ModelTensor> tensors = layer_tensors(config, index);
@@ -103,6 +102,10 @@ LayerWeights make_layer_weights(const ModelConfig& config, int64_t index, LayerP
   }
   const auto cut = config.gate_cuts.empty() ? 0.0 : config.gate_cuts[static_cast<size_t>(index)];
   if (cut > 0) layer.gate_cut = static_cast<float>(normal_quantile(cut));
+  if (config.bare_norms) {
+    layer.attn_norm = plain_norm(config, config.dim, source);
+    if (part == LayerPart::whole) layer.ffn_norm = plain_norm(config, config.dim, source);
+  }
   if (config.block.shared_norm) layer.ffn_norm = layer.attn_norm;
   if (config.block.qk_norm == QkNorm::plain && config.turns(index)) {
     const Norm norm = plain_norm(config, config.layer(index).k_head_dim, source);

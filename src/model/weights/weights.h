@@ -19,6 +19,9 @@ enum class LayerPart {
 // The tensors that the part of a layer computes with on the backend.
 std::vector<ModelTensor> needed_tensors(const ModelConfig& config, int64_t index, LayerPart part);
 
+// A norm without weights of its own: they are all 1.
+Norm plain_norm(const ModelConfig& config, int64_t size, const WeightSource& source);
+
 // Makes a layer's weights. Calls `find` once for each tensor. Roles of one tensor are views of it
 // if their rows are adjacent there.
 LayerWeights make_layer_weights(const ModelConfig& config, int64_t index, LayerPart part,

@@ -22,6 +22,7 @@ Architecture hyperclova_x();
 Architecture iquest_coder();
 Architecture ministral();
 Architecture nemotron();
+Architecture olmo();
 Architecture qwen3_vl_moe();
 Architecture seed_oss();
 Architecture solar_open();
@@ -29,11 +30,29 @@ Architecture vault_gemma();
 
 std::span<const Architecture> family_rows() {
   static const std::vector<Architecture> rows = {
-      arcee(),        cwm(),         dots1(),         ernie4_5(),           exaone4(),
-      flex_olmo(),    glm4v(),       glm4v_moe(),     granite_moe_shared(), granite_moe_swa(),
-      granite_swa(),  helium(),      hunyuan_dense(), hunyuan_moe(),        hyperclova_x(),
-      iquest_coder(), ministral(),   nemotron(),      qwen3_vl_moe(),       seed_oss(),
-      solar_open(),   vault_gemma(),
+      arcee(),
+      cwm(),
+      dots1(),
+      ernie4_5(),
+      exaone4(),
+      flex_olmo(),
+      glm4v(),
+      glm4v_moe(),
+      granite_moe_shared(),
+      granite_moe_swa(),
+      granite_swa(),
+      helium(),
+      hunyuan_dense(),
+      hunyuan_moe(),
+      hyperclova_x(),
+      iquest_coder(),
+      ministral(),
+      nemotron(),
+      olmo(),
+      qwen3_vl_moe(),
+      seed_oss(),
+      solar_open(),
+      vault_gemma(),
   };
   return rows;
 }
