@@ -33,7 +33,7 @@ constexpr const char* kSupported =
     "FlexOlmoForCausalLM, Glm4vForConditionalGeneration, Glm4vMoeForConditionalGeneration, "
     "GraniteMoeSharedForCausalLM, GraniteMoeSWAForCausalLM, GraniteSWAForCausalLM, "
     "HeliumForCausalLM, HunYuanDenseV1ForCausalLM, HunYuanMoEV1ForCausalLM, "
-    "HyperCLOVAXForCausalLM, IQuestCoderForCausalLM, MinistralForCausalLM, "
+    "HyperCLOVAXForCausalLM, IQuestCoderForCausalLM, Jais2ForCausalLM, MinistralForCausalLM, "
     "NemotronForCausalLM, OlmoForCausalLM, Qwen3VLMoeForConditionalGeneration, "
     "SeedOssForCausalLM, SolarOpenForCausalLM, VaultGemmaForCausalLM, "
     "Gemma3ForConditionalGeneration, Gemma3nForConditionalGeneration, "

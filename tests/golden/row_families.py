@@ -50,6 +50,8 @@ HYPERCLOVAX = family("HyperCLOVAXForCausalLM", "hyperclovax", head_dim=12, atten
                      embedding_multiplier=1.5, attention_multiplier=0.2, residual_multiplier=0.6, logits_scaling=0.7,
                      use_post_norm=True, **UNTIED)
 IQUEST = family("IQuestCoderForCausalLM", "iquestcoder", head_dim=12, attention_bias=False, mlp_bias=False, **UNTIED)
+JAIS2 = without(family("Jais2ForCausalLM", "jais2", hidden_act="relu2", head_dim=12, layer_norm_eps=0.02, attention_bias=True, mlp_bias=True,
+                       **UNTIED), "rms_norm_eps")
 MINISTRAL = family("MinistralForCausalLM", "ministral", head_dim=12, sliding_window=7, **UNTIED)
 NEMOTRON = {**without(family("NemotronForCausalLM", "nemotron", hidden_act="relu2", head_dim=12, norm_eps=0.02, attention_bias=False,
                              mlp_bias=False, partial_rotary_factor=0.5, **UNTIED), "rms_norm_eps")}
@@ -109,6 +111,9 @@ CASES = {
     "iquest-coder": IQUEST,
     "iquest-coder-bias": {**IQUEST, **SEVEN, "attention_bias": True, "mlp_bias": True},
     "iquest-coder-new-keys": {**new_keys(IQUEST, **LLAMA3), "num_key_value_heads": 4, **TIED},
+    "jais2": JAIS2,
+    "jais2-no-bias": {**JAIS2, **SEVEN, "attention_bias": False, "mlp_bias": False},
+    "jais2-new-keys": {**without(new_keys(JAIS2, **LLAMA3), "mlp_bias"), "num_key_value_heads": 4, "attention_bias": False, **TIED},
     "ministral": MINISTRAL,
     "ministral-full": {**MINISTRAL, **SEVEN, "layer_types": ["full_attention"] * 2},
     "ministral-types": {**new_keys(MINISTRAL), "num_hidden_layers": 3,

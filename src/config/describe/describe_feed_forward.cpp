@@ -13,8 +13,8 @@ namespace fp8kv {
 namespace {
 
 // Families whose feed-forward part is two matrices with any activation between them.
-constexpr std::array<std::string_view, 12> kPlain = {
-    "bloom", "falcon", "gpt2", "gpt_bigcode", "gpt_neox",   "gptj",
+constexpr std::array<std::string_view, 13> kPlain = {
+    "bloom", "falcon", "gpt2", "gpt_bigcode", "gpt_neox",   "gptj",      "jais2",
     "mpt",   "opt",    "phi",  "nemotron",    "nemotron_h", "starcoder2"};
 
 FeedForward dense_part(const Json& text) {
