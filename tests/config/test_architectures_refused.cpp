@@ -28,15 +28,15 @@ constexpr const char* kSupported =
     "MiniCPMForCausalLM, Llama4ForCausalLM, GraniteMoeHybridForCausalLM, "
     "NemotronHForCausalLM, BambaForCausalLM, FalconH1ForCausalLM, GPT2LMHeadModel, "
     "GPTBigCodeForCausalLM, OPTForCausalLM, GPTNeoXForCausalLM, FalconForCausalLM, "
-    "Qwen3NextForCausalLM, Qwen3_5ForCausalLM, Qwen3_5MoeForCausalLM, ArceeForCausalLM, "
-    "CwmForCausalLM, Dots1ForCausalLM, Ernie4_5ForCausalLM, Exaone4ForCausalLM, "
-    "FlexOlmoForCausalLM, Glm4vForConditionalGeneration, Glm4vMoeForConditionalGeneration, "
-    "GraniteMoeSharedForCausalLM, GraniteMoeSWAForCausalLM, GraniteSWAForCausalLM, "
-    "HeliumForCausalLM, HunYuanDenseV1ForCausalLM, HunYuanMoEV1ForCausalLM, "
-    "HyperCLOVAXForCausalLM, IQuestCoderForCausalLM, Jais2ForCausalLM, MinistralForCausalLM, "
-    "NemotronForCausalLM, OlmoForCausalLM, Qwen3VLMoeForConditionalGeneration, "
-    "SeedOssForCausalLM, SolarOpenForCausalLM, VaultGemmaForCausalLM, "
-    "Gemma3ForConditionalGeneration, Gemma3nForConditionalGeneration, "
+    "Qwen3NextForCausalLM, Qwen3_5ForCausalLM, Qwen3_5MoeForCausalLM, AfmoeForCausalLM, "
+    "ArceeForCausalLM, CwmForCausalLM, Dots1ForCausalLM, Ernie4_5ForCausalLM, "
+    "Exaone4ForCausalLM, FlexOlmoForCausalLM, Glm4vForConditionalGeneration, "
+    "Glm4vMoeForConditionalGeneration, GraniteMoeSharedForCausalLM, GraniteMoeSWAForCausalLM, "
+    "GraniteSWAForCausalLM, HeliumForCausalLM, HunYuanDenseV1ForCausalLM, "
+    "HunYuanMoEV1ForCausalLM, HyperCLOVAXForCausalLM, IQuestCoderForCausalLM, "
+    "Jais2ForCausalLM, MinistralForCausalLM, NemotronForCausalLM, OlmoForCausalLM, "
+    "Qwen3VLMoeForConditionalGeneration, SeedOssForCausalLM, SolarOpenForCausalLM, "
+    "VaultGemmaForCausalLM, Gemma3ForConditionalGeneration, Gemma3nForConditionalGeneration, "
     "Gemma4ForConditionalGeneration, Glm46VForConditionalGeneration, "
     "Idefics3ForConditionalGeneration, InternVLChatModel, InternVLForConditionalGeneration, "
     "KimiK25ForConditionalGeneration, Llama4ForConditionalGeneration, "
@@ -325,6 +325,27 @@ TEST_CASE("architectures: experts of HunYuan that runtimes would compute otherwi
         "supported");
   CHECK(refused("num_experts", "1") ==
         "config.json: num_experts: is 1, expected at least 2 experts, or 0 for a model without");
+}
+
+TEST_CASE("architectures: what Trinity's config may ask for, and is not computed, is refused") {
+  const auto refused = [](const char* key, const char* value) {
+    return error_of_config(family_with("afmoe", key, value));
+  };
+  CHECK(refused("global_attn_every_n_layers", "2") ==
+        "config.json: global_attn_every_n_layers: is 2, expected 4 in a config without "
+        "layer_types: list the type of each layer there");
+  CHECK(refused("attention_bias", "true") ==
+        "config.json: attention_bias: is true: a bias beside the gate of attention is not "
+        "supported");
+  CHECK(refused("num_expert_groups", "2") ==
+        "config.json: num_expert_groups: is 2, expected 1: groups of experts are not supported "
+        "here");
+  CHECK(refused("route_norm", "false") ==
+        "config.json: route_norm: is false, expected true: weights that are not normalised are "
+        "not supported here");
+  CHECK(refused("score_func", R"("softmax")") ==
+        "config.json: score_func: is \"softmax\", expected 'sigmoid': no other router of this "
+        "architecture is supported");
 }
 
 TEST_CASE("architectures: what a family's config may ask for, and is not computed, is refused") {

@@ -23,6 +23,9 @@ def new_keys(config, **rope):
 
 LLAMA3 = {"rope_type": "llama3", "rope_theta": 5000.0, "factor": 8.0, "high_freq_factor": 4.0, "low_freq_factor": 1.0,
           "original_max_position_embeddings": 32}
+AFMOE = family("AfmoeForCausalLM", "afmoe", head_dim=12, num_hidden_layers=5, sliding_window=7, global_attn_every_n_layers=4, num_dense_layers=1,
+               moe_intermediate_size=24, num_experts=6, num_experts_per_tok=2, num_shared_experts=1, route_scale=1.7, route_norm=True,
+               score_func="sigmoid", mup_enabled=True, n_group=1, topk_group=1, num_expert_groups=1, num_limited_groups=1, **UNTIED)
 ARCEE = family("ArceeForCausalLM", "arcee", hidden_act="relu2", head_dim=12, attention_bias=False, mlp_bias=False, **UNTIED)
 CWM = {**without(family("CwmForCausalLM", "cwm", head_dim=12, num_hidden_layers=5, sliding_window=7, mlp_bias=False, **UNTIED),
                  "rope_theta"), "rope_parameters": LLAMA3}
@@ -66,6 +69,11 @@ VAULT_GEMMA = without(family("VaultGemmaForCausalLM", "vaultgemma", head_dim=12,
                              pad_token_id=0), "hidden_act")
 
 CASES = {
+    "afmoe": AFMOE,
+    "afmoe-seven": {**without(AFMOE, "num_dense_layers"), **SEVEN, "hidden_size": 32, "num_hidden_layers": 3, "mup_enabled": False,
+                    "num_shared_experts": 2, "num_experts_per_tok": 3, "layer_types": ["full_attention", "sliding_attention", "full_attention"]},
+    "afmoe-new-keys": {**without(new_keys(AFMOE, **LLAMA3), "route_scale"), "num_hidden_layers": 3, "num_dense_layers": 0,
+                       "layer_types": ["sliding_attention", "full_attention", "sliding_attention"], **TIED},
     "arcee": ARCEE,
     "arcee-bias": {**ARCEE, **SEVEN, "attention_bias": True, "mlp_bias": True},
     "arcee-new-keys": {**new_keys(ARCEE, **LLAMA3), "num_key_value_heads": 4, **TIED},

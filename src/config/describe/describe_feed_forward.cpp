@@ -52,9 +52,11 @@ bool is_expert_layer(const Json& text, int64_t layer) {
     return i < types->size() && (*types)[i].as_string() == "sparse";
   }
   if (text.has("moe_layers")) return lists(text, "moe_layers", layer);
-  // GLM-4.7 Flash has one dense layer even if its config does not say so.
-  const int64_t dense = text.get_string("model_type", "") == "glm4_moe_lite" ? 1 : 0;
-  if (layer < text.get_int("first_k_dense_replace", dense)) return false;
+  // GLM-4.7 Flash and Trinity have one dense layer even if their configs do not say so.
+  const std::string type = text.get_string("model_type", "");
+  const int64_t dense = type == "glm4_moe_lite" || type == "afmoe" ? 1 : 0;
+  const char* key_of_dense = type == "afmoe" ? "num_dense_layers" : "first_k_dense_replace";
+  if (layer < text.get_int(key_of_dense, dense)) return false;
   if (lists(text, "mlp_only_layers", layer)) return false;
   for (const char* key : {"decoder_sparse_step", "interleave_moe_layer_step"}) {
     const int64_t step = text.get_int(key, 1);

@@ -25,6 +25,11 @@ constexpr std::array<WindowKey, 4> kKeys = {{
 // reader of layer_types: transformers ignores the key, but vLLM reads it, and contradictions are
 // refused.
 constexpr WindowReader kReaders[] = {
+    {.model_type = "afmoe",
+     .architecture = "AfmoeForCausalLM",
+     .layer_types = true,
+     .usual_window = 1024,
+     .usual_period = 4},
     {.model_type = "cohere2",
      .architecture = "Cohere2ForCausalLM",
      .layer_types = true,

@@ -95,6 +95,7 @@ constexpr RuntimeModel kModels[] = {
     {"HunYuanMoEV1ForCausalLM", "hunyuan_v1_moe", {from({0, 9, 2}), from({0, 4, 9}), never, from({4, 56})}},
     {"OlmoForCausalLM", "olmo", {always, always, never, always}},
     {"Jais2ForCausalLM", "jais2", {from({0, 13}), never, never, from({5})}},
+    {"AfmoeForCausalLM", "afmoe", {from({0, 11, 1}), from({0, 5, 8}), never, from({5})}},
     {"Gemma3ForConditionalGeneration", "gemma3", {from({0, 8}), from({0, 4, 5}), from({3, 2}), from({4, 50})}},
     {"Gemma3nForConditionalGeneration", "gemma3n", {from({0, 9, 2}), from({0, 4, 9}), never, from({4, 53})}},
     {"Gemma4ForConditionalGeneration", "gemma4", {from({0, 19}), from({0, 5, 11}), never, from({5, 5})}},

@@ -4,6 +4,7 @@
 
 namespace fp8kv {
 
+Architecture afmoe();
 Architecture arcee();
 Architecture cwm();
 Architecture dots1();
@@ -31,11 +32,31 @@ Architecture vault_gemma();
 
 std::span<const Architecture> family_rows() {
   static const std::vector<Architecture> rows = {
-      arcee(),        cwm(),      dots1(),         ernie4_5(),           exaone4(),
-      flex_olmo(),    glm4v(),    glm4v_moe(),     granite_moe_shared(), granite_moe_swa(),
-      granite_swa(),  helium(),   hunyuan_dense(), hunyuan_moe(),        hyperclova_x(),
-      iquest_coder(), jais2(),    ministral(),     nemotron(),           olmo(),
-      qwen3_vl_moe(), seed_oss(), solar_open(),    vault_gemma(),
+      afmoe(),
+      arcee(),
+      cwm(),
+      dots1(),
+      ernie4_5(),
+      exaone4(),
+      flex_olmo(),
+      glm4v(),
+      glm4v_moe(),
+      granite_moe_shared(),
+      granite_moe_swa(),
+      granite_swa(),
+      helium(),
+      hunyuan_dense(),
+      hunyuan_moe(),
+      hyperclova_x(),
+      iquest_coder(),
+      jais2(),
+      ministral(),
+      nemotron(),
+      olmo(),
+      qwen3_vl_moe(),
+      seed_oss(),
+      solar_open(),
+      vault_gemma(),
   };
   return rows;
 }
