@@ -283,6 +283,19 @@ TEST_CASE("architectures: what would compute something else is refused by name")
 }
 
 }  // namespace
+TEST_CASE("architectures: EXAONE 4 without the key of its window has layers that do not rotate") {
+  const Json golden = test::family_golden("exaone4").at("config");
+  JsonWriter text;
+  text.begin_object();
+  for (size_t i = 0; i < golden.size(); ++i) {
+    if (golden.key(i) != "sliding_window") text.member(golden.key(i), golden.value(i));
+  }
+  text.end_object();
+  const ModelConfig config = parse_config(text.text());
+  CHECK(config.window(0) == 4096);
+  CHECK(config.layer_ropes == std::vector<int32_t>{0, 0, 0, -1});
+}
+
 TEST_CASE("architectures: what HunYuan's config may ask for, and is not computed, is refused") {
   const auto refused = [](const char* key, const char* value) {
     return error_of_config(family_with("hunyuan-dense", key, value));

@@ -1,5 +1,6 @@
 // EXAONE 4: norms of OLMo 2 around blocks, norms of Qwen 3 for Q and K. Where the model has
 // windows, the layers that see all tokens do not rotate.
+#include "config/describe/config_values.h"
 #include "config/families/families.h"
 #include "config/families/rows/family_rows.h"
 #include "config/families/tensor_rows.h"
@@ -10,7 +11,8 @@ namespace {
 void parse_exaone4(const Json& config, ModelConfig& out) {
   out.block.norm_place = NormPlace::after;
   out.block.qk_norm = QkNorm::per_head;
-  if (!config.has("sliding_window")) return;
+  // A missing key stands for the family's window; null stands for none.
+  if (mentions(config, "sliding_window") && !config.has("sliding_window")) return;
   for (size_t i = 0; i < out.layers.size(); ++i) {
     if (out.layers[i].mixing == Mixing::full) out.layer_ropes[i] = -1;
   }
