@@ -16,10 +16,13 @@ WINDOW, WINDOWS, PROMPT, NEW = 200, 8, 24, 24
 def write_windows(folder, text, out):
     from transformers import AutoTokenizer
 
-    ids = AutoTokenizer.from_pretrained(folder).encode(open(text).read(), add_special_tokens=False)
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    start = tokenizer.encode("")
+    ids = tokenizer.encode(open(text).read(), add_special_tokens=False)
+    size = WINDOW - len(start)
     with open(out, "w") as file:
-        for at in range(0, WINDOW * WINDOWS, WINDOW):
-            print(json.dumps({"input_ids": ids[at:at + WINDOW]}), file=file)
+        for at in range(0, size * WINDOWS, size):
+            print(json.dumps({"input_ids": start + ids[at:at + size]}), file=file)
 
 
 def generate(folder, dtype, windows):
@@ -83,34 +86,49 @@ def print_rounding(python):
           f"larger numbers than were to be stored; errors {seen['error']:.2f} times those of nearest", flush=True)
 
 
-def compare(fp8kv, python, root, out):
-    """Prints a line for each cache: perplexity in vLLM and in fp8kv, and the texts that stay."""
+def measure(fp8kv, python, model, text, out, flags=()):
+    """Yields a row for each cache: its name, the perplexity in vLLM (or why there is none), the perplexities in
+    fp8kv by rounding to nearest and towards zero, and how many greedy texts stay as with 16 bits, of how many.
+
+    flags: more flags of calibrate.
+    """
     out.mkdir(parents=True, exist_ok=True)
-    print_rounding(python)
-    demo, text = root / "datasets/demo", root / "datasets/calibration.txt"
     windows, scales, folder = out / "windows.jsonl", out / "scales.json", out / "folder"
-    subprocess.run([python, __file__, "--windows", demo, text, windows], check=True, capture_output=True)
+    subprocess.run([python, __file__, "--windows", model, text, windows], check=True, capture_output=True)
     quiet = dict(check=True, capture_output=True)
-    subprocess.run([fp8kv, "calibrate", demo, "--data", text, "--seq-len", "256", "-o", scales,
-                    "--force", "-q"], **quiet)
-    subprocess.run([fp8kv, "inject", demo, "-s", scales, "-o", folder, "--force", "-q"], **quiet)
-    measured = json.loads(subprocess.run(
-        [fp8kv, "eval", demo, "--data", windows, "--seq-len", str(WINDOW), "--policy", "amax,unit",
-         "--calibrate-on", text, "--greedy-tokens", "0", "--json", "-q"],
-        check=True, capture_output=True, text=True).stdout)
-    perplexities = [measured["baseline"]["total"]["perplexity"], *(each["total"]["perplexity"] for each in measured["candidates"])]
+    subprocess.run([fp8kv, "calibrate", model, "--data", text, "--seq-len", "256", "-o", scales,
+                    "--force", "-q", *flags], **quiet)
+    subprocess.run([fp8kv, "inject", model, "-s", scales, "-o", folder, "--force", "-q"], **quiet)
+    perplexities = []
+    for which in (["--scales", scales], ["--unit-scales"]):
+        measured = json.loads(subprocess.run(
+            [fp8kv, "eval", model, "--data", windows, "--seq-len", str(WINDOW), *which, "--fp8-rounding",
+             "toward-zero", "--greedy-tokens", "0", "--json", "-q"], check=True, capture_output=True, text=True).stdout)
+        perplexities.append([each["total"]["perplexity"] for each in measured["candidates"]])
+    perplexities.insert(0, [measured["baseline"]["total"]["perplexity"]] * 2)
     first = None
-    caches = [("16-bit", demo, "auto"), ("FP8 with scales", folder, "fp8"), ("FP8 at 1.0", demo, "fp8")]
-    for (name, model, dtype), by_fp8kv in zip(caches, perplexities):
+    caches = [("16-bit", model, "auto"), ("FP8 with scales", folder, "fp8"), ("FP8 at 1.0", model, "fp8")]
+    for (name, served, dtype), by_fp8kv in zip(caches, perplexities):
         try:
-            seen = last_json([python, __file__, model, dtype, windows])
+            seen = last_json([python, __file__, served, dtype, windows])
         except RuntimeError as error:
-            print(f"  {name:16} vLLM: {error}", flush=True)
+            yield name, str(error), by_fp8kv, 0, 0
             continue
         first = first or seen
         same = sum(a == b for a, b in zip(seen["ids"], first["ids"]))
-        print(f"  {name:16} perplexity {seen['perplexity']:.3f}, fp8kv eval {by_fp8kv:.3f}; "
-              f"{same} of {len(first['ids'])} greedy texts as with 16 bits", flush=True)
+        yield name, seen["perplexity"], by_fp8kv, same, len(first["ids"])
+
+
+def compare(fp8kv, python, model, text, out):
+    """Prints how vLLM rounds, and a line for each cache."""
+    print_rounding(python)
+    for name, by_vllm, (by_fp8kv, cut_off), same, count in measure(fp8kv, python, model, text, out):
+        if isinstance(by_vllm, str):
+            print(f"  {name:16} vLLM: {by_vllm}", flush=True)
+        else:
+            print(f"  {name:16} perplexity {by_vllm:.3f}, fp8kv eval {by_fp8kv:.3f}, "
+                  f"towards zero {cut_off:.3f}; "
+                  f"{same} of {count} greedy texts as with 16 bits", flush=True)
 
 
 if __name__ == "__main__":
