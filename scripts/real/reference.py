@@ -72,7 +72,7 @@ def read_lines(path):
 
 
 def log_probabilities(model, ids, cache):
-    return torch.log_softmax(model(ids, past_key_values=cache, use_cache=True).logits[0, :-1].float(), -1)
+    return torch.log_softmax(model(ids, past_key_values=cache, use_cache=True).logits[0, :-1].double(), -1)
 
 
 @torch.inference_mode()
@@ -88,13 +88,13 @@ def forward(folder, path, scales_file):
         ids = torch.tensor([ids])
         observer = Observer(model.config)
         base = log_probabilities(model, ids, observer)
-        nll -= base.gather(1, ids[0, 1:, None]).double().sum().item()
+        nll -= base.gather(1, ids[0, 1:, None]).sum().item()
         count += ids.shape[1] - 1
         for layer, pair in observer.maxima.items():
             maxima[layer] = [max(a, b) for a, b in zip(pair, maxima.get(layer, (0, 0)))]
         for name, scales in caches.items():
             other = log_probabilities(model, ids, Fp8Cache(model.config, scales))
-            divergence[name].append((base.exp() * (base - other)).double().sum().item())
+            divergence[name].append((base.exp() * (base - other)).sum().item())
     return {"perplexity": math.exp(nll / count), "tokens": count,
             "amax": [maxima[layer] for layer in sorted(maxima)],
             "kld": {name: sum(each) / count for name, each in divergence.items()}}
