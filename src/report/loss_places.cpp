@@ -11,7 +11,7 @@ namespace {
 
 constexpr double kLeastShare = 0.1;
 constexpr double kHeavyShare = 0.5;
-constexpr uint64_t kLeastTokens = 100;  // of which one is a hundredth
+constexpr uint64_t kHundredTokens = 100;  // of which one is a hundredth
 constexpr float kFarther = 2;           // an octave
 
 std::string mean_text(double mean, double error) {
@@ -48,7 +48,7 @@ std::string loss_places_words(const TokenFigures& figures) {
             " of the whole; later ones lose ",
             mean_text(figures.later_kld, figures.later_kld_error), ".");
   }
-  if (figures.heavy_share < kHeavyShare || figures.tokens < kLeastTokens) return words;
+  if (figures.heavy_share < kHeavyShare || figures.tokens < kHundredTokens) return words;
   return cat(words, words.empty() ? "" : " ", "One token in a hundred carries ",
              percent(figures.heavy_share), " of the loss.");
 }

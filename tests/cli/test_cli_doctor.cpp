@@ -67,7 +67,10 @@ TEST_CASE("doctor: says what this machine has and why a GPU is not used") {
     const std::string name = sets[i].at("name").as_string();
     std::string& list = sets[i].at("here").as_bool() ? here : lacking;
     list += (list.empty() ? "" : ", ") + name;
-    if (sets[i].at("here").as_bool()) best = name;
+    const bool slow = sets[i].at("slow").as_bool();
+    if (sets[i].at("here").as_bool() && !slow) best = name;
+    const std::string not_taken = name + " is not taken: its products are slower here\n";
+    CHECK((text.out.find("\n          " + not_taken) != std::string::npos) == slow);
   }
   CHECK(here.starts_with("portable"));
   CHECK(best == json.at("cpu").at("instructions").as_string());

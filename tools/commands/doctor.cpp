@@ -123,7 +123,8 @@ std::string json_of(const Findings& found) {
   for (const CpuIsaRow& each : cpu_isas()) {
     if (!is_for_users(each)) continue;
     json.begin_object().member("name", each.name).member("needs", each.needs);
-    json.member("here", each.is_here()).end_object();
+    json.member("here", each.is_here());
+    json.member("slow", each.is_here() && is_slow_here(each)).end_object();
   }
   json.end_array().end_object();
   json.key("memory").begin_object().member("bytes", found.memory.total_bytes);

@@ -10,10 +10,6 @@
 namespace fp8kv {
 namespace {
 
-std::string share_tick(double value) {
-  return short_percent(value, 2);
-}
-
 // The rows of a map: octaves from `last` down to `first`.
 struct Rows {
   int first = kLastOctave;
@@ -97,7 +93,7 @@ std::string octave_map(const LayerOctaveMap& of) {
               .tips = {},
               .empty_zeros = true,
               .of_values = "share of a layer's values",
-              .tick = share_tick,
+              .tick = [](double share) { return short_percent(share, 2); },
               .lines = lines_of(of, rows)};
   for (int octave = rows.last; octave >= rows.first; --octave) {
     const std::string from = cat("2", superscript(octave));
