@@ -11,7 +11,7 @@ LIMIT = 448
 LEAST_ROOM = 1  # octaves
 DOUBLINGS = 3
 DRAWS = 100
-SIZES = (2, 4, 8, 16, 32)  # windows
+SIZES = (8, 16, 32, 64)  # windows
 MOVES = [-4 + i / 4 for i in range(21)]  # octaves from 448 to the largest value of all windows
 
 

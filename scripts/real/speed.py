@@ -13,7 +13,7 @@ import time
 WINDOWS, WINDOW = 16, 512
 PROMPT, NEW = 1024, 64
 CASES = ("calibrate", "prompt", "decode")
-ROUNDS = 3
+ROUNDS = 2
 
 
 def fp8kv_seconds(program, model, windows, prompt, out):

@@ -213,11 +213,6 @@ void check_experts(const ModelConfig& config) {
     refuse(config, "the router has a norm of its own, or experts are beside a dense part",
            "both or neither");
   }
-  // A router with softmax compares logits, and a bias of probabilities is no bias of logits.
-  if (experts.choice_bias && experts.routing.score != RouterScore::sigmoid) {
-    refuse(config, "the choice of experts has a bias, and their scores are a softmax",
-           "scores by sigmoid");
-  }
 }
 
 }  // namespace

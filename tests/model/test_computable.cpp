@@ -237,13 +237,6 @@ TEST_CASE("computable: streams, ways around attention and experts beside others 
           config.experts.emplace();
           config.experts->router_norm = true;
         }).starts_with("LlamaForCausalLM: the router has a norm of its own, or experts "));
-  CHECK(refusal([](ModelConfig& config) {
-          config.experts.emplace();
-          config.experts->choice_bias = true;
-          config.experts->routing.score = RouterScore::softmax;
-        }) ==
-        "LlamaForCausalLM: the choice of experts has a bias, and their scores are a softmax, "
-        "expected scores by sigmoid");
 }
 
 TEST_CASE("tensor rows: one whose first part the config has not hides the others") {
