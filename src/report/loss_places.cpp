@@ -12,7 +12,7 @@ namespace {
 constexpr double kLeastShare = 0.1;
 constexpr double kHeavyShare = 0.5;
 constexpr uint64_t kHundredTokens = 100;  // of which one is a hundredth
-constexpr float kFarther = 2;           // an octave
+constexpr float kFarther = 2;             // an octave
 
 std::string mean_text(double mean, double error) {
   return cat(short_number(mean), " ± ", short_number(error, 2));
