@@ -11,27 +11,19 @@ rounded by torch to E4M3, and multiplied again. It shares no code with fp8kv.
 """
 import json
 import math
+import os
 import sys
 import warnings
 
 import torch
 import transformers
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from bench_transformers import Observer  # noqa: E402
+
 transformers.utils.logging.set_verbosity_error()
 transformers.utils.logging.disable_progress_bar()
 warnings.simplefilter("ignore", FutureWarning)  # newer releases call past_key_values cache
-
-
-class Observer(transformers.DynamicCache):
-    """Keeps nothing but the largest |K| and |V| of each layer, as attention gets them."""
-
-    def __init__(self, config):
-        super().__init__(config=config)
-        self.maxima = {}
-
-    def update(self, key_states, value_states, layer_idx, *args, **kwargs):
-        self.maxima[layer_idx] = (key_states.abs().amax().item(), value_states.abs().amax().item())
-        return key_states, value_states
 
 
 class Fp8Cache(transformers.DynamicCache):
@@ -71,6 +63,11 @@ def read_lines(path):
     return [json.loads(line)["input_ids"] for line in open(path)]
 
 
+def maxima_of(observer):
+    """The largest |K| and |V| of each layer."""
+    return [observer.maxima[layer].tolist() for layer in sorted(observer.maxima)]
+
+
 def log_probabilities(model, ids, cache):
     return torch.log_softmax(model(ids, past_key_values=cache, use_cache=True).logits[0, :-1].double(), -1)
 
@@ -81,22 +78,19 @@ def forward(folder, path, scales_file):
     caches = {}
     if scales_file:
         found = json.load(open(scales_file))["kv_cache"]
-        # For FP8, vLLM's file has a scale for each layer and tensor-parallel rank.
         caches = {"amax": found, "unit": [(1.0, 1.0)] * len(found)}
-    nll, count, maxima, divergence = 0.0, 0, {}, {name: [] for name in caches}
+    nll, count, divergence = 0.0, 0, {name: [] for name in caches}
+    observer = Observer(model.config)
     for ids in read_lines(path):
         ids = torch.tensor([ids])
-        observer = Observer(model.config)
         base = log_probabilities(model, ids, observer)
         nll -= base.gather(1, ids[0, 1:, None]).sum().item()
         count += ids.shape[1] - 1
-        for layer, pair in observer.maxima.items():
-            maxima[layer] = [max(a, b) for a, b in zip(pair, maxima.get(layer, (0, 0)))]
         for name, scales in caches.items():
             other = log_probabilities(model, ids, Fp8Cache(model.config, scales))
             divergence[name].append((base.exp() * (base - other)).sum().item())
     return {"perplexity": math.exp(nll / count), "tokens": count,
-            "amax": [maxima[layer] for layer in sorted(maxima)],
+            "amax": maxima_of(observer),
             "kld": {name: sum(each) / count for name, each in divergence.items()}}
 
 
@@ -119,7 +113,7 @@ def maxima(folder, path):
     for ids in read_lines(path):
         observer = Observer(model.config)
         model.model(torch.tensor([ids]), past_key_values=observer, use_cache=True)
-        out.append([observer.maxima[layer] for layer in sorted(observer.maxima)])
+        out.append(maxima_of(observer))
     return out
 
 
