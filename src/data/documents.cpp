@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <system_error>
+#include <utility>
 
 #include "base/error.h"
 #include "base/interrupt.h"
@@ -123,6 +124,7 @@ bool is_read_ahead(const DataSource& source) {
 void read_ahead(const DataSource& source, const Reader& reader) {
   const auto read = [&source](const ReadAhead<ReadRecord>::Put& put) {
     bool wanted = true, asked = false;
+    std::exception_ptr error;
     try {
       read_documents(source, {[&] {
                                 asked = true;
@@ -134,8 +136,10 @@ void read_ahead(const DataSource& source, const Reader& reader) {
                                 wanted = put({record, bytes, nullptr, true}, bytes);
                               }});
     } catch (...) {
-      put({std::nullopt, 0, std::current_exception(), asked}, 0);
+      error = std::current_exception();
     }
+    // The consumer gets the only reference, so that this thread does not free what it reads.
+    if (error) put({std::nullopt, 0, std::move(error), asked}, 0);
   };
   std::unique_ptr<ReadAhead<ReadRecord>> ahead;
   try {

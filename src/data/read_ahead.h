@@ -65,7 +65,7 @@ class ReadAhead {
       error = std::current_exception();
     }
     const std::lock_guard lock(mutex_);
-    error_ = error;
+    error_ = std::move(error);  // the consumer's alone: it frees what it reads
     ended_ = true;
     there_.notify_one();
   }
