@@ -55,6 +55,8 @@ HunYuanMoEV1ForCausalLM hunyuan_v1_moe
 OlmoForCausalLM olmo
 Jais2ForCausalLM jais2
 AfmoeForCausalLM afmoe
+ExaoneMoeForCausalLM exaone_moe
+ExaoneMoEForCausalLM exaone_moe
 Gemma3ForConditionalGeneration gemma3           Gemma3nForConditionalGeneration gemma3n
 Gemma4ForConditionalGeneration gemma4           KimiK25ForConditionalGeneration kimi_k25
 Llama4ForConditionalGeneration llama4           LlavaForConditionalGeneration llava

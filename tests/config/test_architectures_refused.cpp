@@ -15,36 +15,36 @@ using test::parse_config;
 using test::through_folder;
 
 constexpr const char* kSupported =
-    "supported are LlamaForCausalLM, MistralForCausalLM, Ministral3ForCausalLM, "
-    "Qwen2ForCausalLM, Qwen3ForCausalLM, GemmaForCausalLM, Gemma2ForCausalLM, "
-    "Gemma3ForCausalLM, Gemma3nForCausalLM, Gemma4ForCausalLM, Phi3ForCausalLM, "
-    "PhiForCausalLM, GlmForCausalLM, Glm4ForCausalLM, GraniteForCausalLM, Olmo2ForCausalLM, "
-    "Olmo3ForCausalLM, CohereForCausalLM, Cohere2ForCausalLM, SmolLM3ForCausalLM, "
-    "StableLmForCausalLM, Starcoder2ForCausalLM, MixtralForCausalLM, Qwen2MoeForCausalLM, "
-    "Qwen3MoeForCausalLM, OlmoeForCausalLM, Glm4MoeForCausalLM, MiniMaxM2ForCausalLM, "
-    "GptOssForCausalLM, GraniteMoeForCausalLM, DeepseekV2ForCausalLM, DeepseekV3ForCausalLM, "
-    "DeepseekV32ForCausalLM, Glm4MoeLiteForCausalLM, GlmMoeDsaForCausalLM, YoutuForCausalLM, "
-    "InternLM2ForCausalLM, InternLM3ForCausalLM, BaichuanForCausalLM, BaiChuanForCausalLM, "
-    "MiniCPMForCausalLM, Llama4ForCausalLM, GraniteMoeHybridForCausalLM, "
-    "NemotronHForCausalLM, BambaForCausalLM, FalconH1ForCausalLM, GPT2LMHeadModel, "
-    "GPTBigCodeForCausalLM, OPTForCausalLM, GPTNeoXForCausalLM, FalconForCausalLM, "
-    "Qwen3NextForCausalLM, Qwen3_5ForCausalLM, Qwen3_5MoeForCausalLM, AfmoeForCausalLM, "
-    "ArceeForCausalLM, CwmForCausalLM, Dots1ForCausalLM, Ernie4_5ForCausalLM, "
-    "Exaone4ForCausalLM, FlexOlmoForCausalLM, Glm4vForConditionalGeneration, "
-    "Glm4vMoeForConditionalGeneration, GraniteMoeSharedForCausalLM, GraniteMoeSWAForCausalLM, "
-    "GraniteSWAForCausalLM, HeliumForCausalLM, HunYuanDenseV1ForCausalLM, "
-    "HunYuanMoEV1ForCausalLM, HyperCLOVAXForCausalLM, IQuestCoderForCausalLM, "
-    "Jais2ForCausalLM, MinistralForCausalLM, NemotronForCausalLM, OlmoForCausalLM, "
-    "Qwen3VLMoeForConditionalGeneration, SeedOssForCausalLM, SolarOpenForCausalLM, "
-    "VaultGemmaForCausalLM, Gemma3ForConditionalGeneration, Gemma3nForConditionalGeneration, "
-    "Gemma4ForConditionalGeneration, Glm46VForConditionalGeneration, "
-    "Idefics3ForConditionalGeneration, InternVLChatModel, InternVLForConditionalGeneration, "
-    "KimiK25ForConditionalGeneration, Llama4ForConditionalGeneration, "
-    "LlavaForConditionalGeneration, LlavaNextForConditionalGeneration, "
-    "LlavaOnevisionForConditionalGeneration, Mistral3ForConditionalGeneration, "
-    "Qwen2VLForConditionalGeneration, Qwen2_5_VLForConditionalGeneration, "
-    "Qwen3VLForConditionalGeneration, Qwen3_5ForConditionalGeneration, "
-    "Qwen3_5MoeForConditionalGeneration and SmolVLMForConditionalGeneration";
+    "supported are LlamaForCausalLM, MistralForCausalLM, Ministral3ForCausalLM, Qwen2ForCausalLM, "
+    "Qwen3ForCausalLM, GemmaForCausalLM, Gemma2ForCausalLM, Gemma3ForCausalLM, Gemma3nForCausalLM, "
+    "Gemma4ForCausalLM, Phi3ForCausalLM, PhiForCausalLM, GlmForCausalLM, Glm4ForCausalLM, "
+    "GraniteForCausalLM, Olmo2ForCausalLM, Olmo3ForCausalLM, CohereForCausalLM, "
+    "Cohere2ForCausalLM, SmolLM3ForCausalLM, StableLmForCausalLM, Starcoder2ForCausalLM, "
+    "MixtralForCausalLM, Qwen2MoeForCausalLM, Qwen3MoeForCausalLM, OlmoeForCausalLM, "
+    "Glm4MoeForCausalLM, MiniMaxM2ForCausalLM, GptOssForCausalLM, GraniteMoeForCausalLM, "
+    "DeepseekV2ForCausalLM, DeepseekV3ForCausalLM, DeepseekV32ForCausalLM, Glm4MoeLiteForCausalLM, "
+    "GlmMoeDsaForCausalLM, YoutuForCausalLM, InternLM2ForCausalLM, InternLM3ForCausalLM, "
+    "BaichuanForCausalLM, BaiChuanForCausalLM, MiniCPMForCausalLM, Llama4ForCausalLM, "
+    "GraniteMoeHybridForCausalLM, NemotronHForCausalLM, BambaForCausalLM, FalconH1ForCausalLM, "
+    "GPT2LMHeadModel, GPTBigCodeForCausalLM, OPTForCausalLM, GPTNeoXForCausalLM, "
+    "FalconForCausalLM, Qwen3NextForCausalLM, Qwen3_5ForCausalLM, Qwen3_5MoeForCausalLM, "
+    "AfmoeForCausalLM, ArceeForCausalLM, CwmForCausalLM, Dots1ForCausalLM, Ernie4_5ForCausalLM, "
+    "Exaone4ForCausalLM, ExaoneMoeForCausalLM, ExaoneMoEForCausalLM, FlexOlmoForCausalLM, "
+    "Glm4vForConditionalGeneration, Glm4vMoeForConditionalGeneration, GraniteMoeSharedForCausalLM, "
+    "GraniteMoeSWAForCausalLM, GraniteSWAForCausalLM, HeliumForCausalLM, "
+    "HunYuanDenseV1ForCausalLM, HunYuanMoEV1ForCausalLM, HyperCLOVAXForCausalLM, "
+    "IQuestCoderForCausalLM, Jais2ForCausalLM, MinistralForCausalLM, NemotronForCausalLM, "
+    "OlmoForCausalLM, Qwen3VLMoeForConditionalGeneration, SeedOssForCausalLM, "
+    "SolarOpenForCausalLM, VaultGemmaForCausalLM, Gemma3ForConditionalGeneration, "
+    "Gemma3nForConditionalGeneration, Gemma4ForConditionalGeneration, "
+    "Glm46VForConditionalGeneration, Idefics3ForConditionalGeneration, InternVLChatModel, "
+    "InternVLForConditionalGeneration, KimiK25ForConditionalGeneration, "
+    "Llama4ForConditionalGeneration, LlavaForConditionalGeneration, "
+    "LlavaNextForConditionalGeneration, LlavaOnevisionForConditionalGeneration, "
+    "Mistral3ForConditionalGeneration, Qwen2VLForConditionalGeneration, "
+    "Qwen2_5_VLForConditionalGeneration, Qwen3VLForConditionalGeneration, "
+    "Qwen3_5ForConditionalGeneration, Qwen3_5MoeForConditionalGeneration and "
+    "SmolVLMForConditionalGeneration";
 
 // The config.json of this architecture with one member set to a JSON value.
 std::string row_with(const Architecture& row, const std::string& key, const std::string& value) {
@@ -358,6 +358,27 @@ TEST_CASE("architectures: what Trinity's config may ask for, and is not computed
         "not supported here");
   CHECK(refused("score_func", R"("softmax")") ==
         "config.json: score_func: is \"softmax\", expected 'sigmoid': no other router of this "
+        "architecture is supported");
+}
+
+TEST_CASE("architectures: lists that only vLLM reads of a K-EXAONE are refused") {
+  const auto refused = [](const char* key, const char* value) {
+    return error_of_config(family_with("exaone-moe", key, value));
+  };
+  CHECK(refused("sliding_windows", "[7, 7, 7, 0, 7]") ==
+        "config.json: sliding_windows: is [7, 7, 7, 0, 7], expected null: a number of its own for "
+        "each "
+        "layer is not supported here");
+  CHECK(
+      refused("swiglu_limits", "[0, 7, 7, 7, 7]") ==
+      "config.json: swiglu_limits: is [0, 7, 7, 7, 7], expected null: a number of its own for each "
+      "layer is not supported here");
+  CHECK(refused("layer_types", R"(["full_attention", "full_attention", "full_attention", )"
+                               R"("full_attention", "full_attention"])") ==
+        "config.json: no layer has a window, expected 'sliding_attention' in layer_types, or null "
+        "for sliding_window: runtimes differ in whether such a model rotates");
+  CHECK(refused("scoring_func", R"("softmax")") ==
+        "config.json: scoring_func: is \"softmax\", expected 'sigmoid': no other router of this "
         "architecture is supported");
 }
 

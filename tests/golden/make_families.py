@@ -704,6 +704,8 @@ def stand_in(config):
     if config["model_type"] == "gemma3n":  # transformers takes its towers from another package
         return {**config["text_config"], "architectures": ["Gemma3nForCausalLM"], "torch_dtype": "float32",
                 "tie_word_embeddings": config.get("tie_word_embeddings", config["text_config"].get("tie_word_embeddings", True))}
+    if of == "ExaoneMoEForCausalLM":
+        return {**config, "architectures": ["ExaoneMoeForCausalLM"]}
     if of == "InternVLChatModel":
         return {**config["llm_config"], "torch_dtype": "float32"}
     if of == "KimiK25ForConditionalGeneration":

@@ -35,6 +35,10 @@ DOTS1 = family("Dots1ForCausalLM", "dots1", head_dim=8, attention_bias=False, nu
                **UNTIED)
 ERNIE4_5 = family("Ernie4_5ForCausalLM", "ernie4_5", head_dim=12, use_bias=False, pad_token_id=0, **TIED)
 EXAONE4 = family("Exaone4ForCausalLM", "exaone4", num_hidden_layers=4, sliding_window=7, sliding_window_pattern=4, **UNTIED)
+EXAONE_MOE = family("ExaoneMoEForCausalLM", "exaone_moe", head_dim=12, num_hidden_layers=5, sliding_window=7, sliding_window_pattern=4,
+                    first_k_dense_replace=1, moe_intermediate_size=24, num_experts=6, num_experts_per_tok=2, num_shared_experts=1,
+                    norm_topk_prob=True, routed_scaling_factor=1.5, scoring_func="sigmoid", topk_method="noaux_tc", n_group=1, topk_group=1,
+                    pad_token_id=0, **UNTIED)
 FLEX_OLMO = family("FlexOlmoForCausalLM", "flex_olmo", num_experts=5, num_experts_per_tok=2, norm_topk_prob=False,
                    attention_bias=False, pad_token_id=0, **UNTIED)
 GRANITE_SHARED = family("GraniteMoeSharedForCausalLM", "granitemoeshared", embedding_multiplier=1.5, attention_multiplier=0.2,
@@ -93,6 +97,13 @@ CASES = {
                      "layer_types": ["full_attention"] * 2},
     "exaone4-types": {**new_keys(EXAONE4, **LLAMA3), "head_dim": 12, "num_hidden_layers": 3,
                       "layer_types": ["full_attention", "sliding_attention", "full_attention"], **TIED},
+    "exaone-moe": EXAONE_MOE,
+    "exaone-moe-groups": {**without(EXAONE_MOE, "first_k_dense_replace", "routed_scaling_factor"), **SEVEN, "hidden_size": 32,
+                          "num_hidden_layers": 3, "n_group": 3, "topk_group": 2, "num_shared_experts": 2,
+                          "layer_types": ["sliding_attention", "full_attention", "sliding_attention"]},
+    "exaone-moe-types": {**new_keys(EXAONE_MOE, **LLAMA3), "num_hidden_layers": 3, "norm_topk_prob": False,
+                         "mlp_layer_types": ["sparse", "dense", "sparse"],
+                         "layer_types": ["full_attention", "sliding_attention", "full_attention"], **TIED},
     "flex-olmo": FLEX_OLMO,
     "flex-olmo-bias": {**FLEX_OLMO, "num_attention_heads": 7, "num_key_value_heads": 1, "hidden_size": 28, "attention_bias": True,
                        "norm_topk_prob": True},
@@ -230,5 +241,8 @@ CASES.update({
     "youtu-plain-q": {**YOUTU, **UNTIED, "q_lora_rank": None, "rope_interleave": False, "num_attention_heads": 7, "num_key_value_heads": 7},
     "youtu-bias": {**new_keys(YOUTU), **UNTIED, "attention_bias": True, "v_head_dim": 16},
 })
+# Transformers saves the models of K-EXAONE with another name.
+CASES.update({f"{name}-saved": {**CASES[name], "architectures": ["ExaoneMoeForCausalLM"]}
+              for name in ("exaone-moe", "exaone-moe-groups", "exaone-moe-types")})
 CASES.update(WRAPPERS)
 CASES["qwen3-vl-moe-turned"] = {**WRAPPERS["qwen3-vl-moe"], "transformers_version": "4.57.0"}

@@ -17,6 +17,9 @@ constexpr std::array<std::string_view, 13> kPlain = {
     "bloom", "falcon", "gpt2", "gpt_bigcode", "gpt_neox",   "gptj",      "jais2",
     "mpt",   "opt",    "phi",  "nemotron",    "nemotron_h", "starcoder2"};
 
+// Families with experts whose first layer has none, even if their configs do not say so.
+constexpr std::array<std::string_view, 3> kOneDense = {"afmoe", "exaone_moe", "glm4_moe_lite"};
+
 FeedForward dense_part(const Json& text) {
   const std::string type = text.get_string("model_type", "");
   if (std::find(kPlain.begin(), kPlain.end(), type) != kPlain.end()) return FeedForward::plain;
@@ -52,11 +55,10 @@ bool is_expert_layer(const Json& text, int64_t layer) {
     return i < types->size() && (*types)[i].as_string() == "sparse";
   }
   if (text.has("moe_layers")) return lists(text, "moe_layers", layer);
-  // GLM-4.7 Flash and Trinity have one dense layer even if their configs do not say so.
   const std::string type = text.get_string("model_type", "");
-  const int64_t dense = type == "glm4_moe_lite" || type == "afmoe" ? 1 : 0;
+  const bool one = std::find(kOneDense.begin(), kOneDense.end(), type) != kOneDense.end();
   const char* key_of_dense = type == "afmoe" ? "num_dense_layers" : "first_k_dense_replace";
-  if (layer < text.get_int(key_of_dense, dense)) return false;
+  if (layer < text.get_int(key_of_dense, one ? 1 : 0)) return false;
   if (lists(text, "mlp_only_layers", layer)) return false;
   for (const char* key : {"decoder_sparse_step", "interleave_moe_layer_step"}) {
     const int64_t step = text.get_int(key, 1);

@@ -10,6 +10,8 @@ Architecture cwm();
 Architecture dots1();
 Architecture ernie4_5();
 Architecture exaone4();
+Architecture exaone_moe();
+Architecture exaone_moe_first_name();
 Architecture flex_olmo();
 Architecture glm4v();
 Architecture glm4v_moe();
@@ -32,31 +34,13 @@ Architecture vault_gemma();
 
 std::span<const Architecture> family_rows() {
   static const std::vector<Architecture> rows = {
-      afmoe(),
-      arcee(),
-      cwm(),
-      dots1(),
-      ernie4_5(),
-      exaone4(),
-      flex_olmo(),
-      glm4v(),
-      glm4v_moe(),
-      granite_moe_shared(),
-      granite_moe_swa(),
-      granite_swa(),
-      helium(),
-      hunyuan_dense(),
-      hunyuan_moe(),
-      hyperclova_x(),
-      iquest_coder(),
-      jais2(),
-      ministral(),
-      nemotron(),
-      olmo(),
-      qwen3_vl_moe(),
-      seed_oss(),
-      solar_open(),
-      vault_gemma(),
+      afmoe(),           arcee(),        cwm(),          dots1(),
+      ernie4_5(),        exaone4(),      exaone_moe(),   exaone_moe_first_name(),
+      flex_olmo(),       glm4v(),        glm4v_moe(),    granite_moe_shared(),
+      granite_moe_swa(), granite_swa(),  helium(),       hunyuan_dense(),
+      hunyuan_moe(),     hyperclova_x(), iquest_coder(), jais2(),
+      ministral(),       nemotron(),     olmo(),         qwen3_vl_moe(),
+      seed_oss(),        solar_open(),   vault_gemma(),
   };
   return rows;
 }
