@@ -30,11 +30,11 @@ constexpr const char* kSupported =
     "FalconForCausalLM, Qwen3NextForCausalLM, Qwen3_5ForCausalLM, Qwen3_5MoeForCausalLM, "
     "AfmoeForCausalLM, ArceeForCausalLM, CwmForCausalLM, Dots1ForCausalLM, Ernie4_5ForCausalLM, "
     "Exaone4ForCausalLM, ExaoneMoeForCausalLM, ExaoneMoEForCausalLM, FlexOlmoForCausalLM, "
-    "Glm4vForConditionalGeneration, Glm4vMoeForConditionalGeneration, GraniteMoeSharedForCausalLM, "
-    "GraniteMoeSWAForCausalLM, GraniteSWAForCausalLM, HeliumForCausalLM, "
-    "HunYuanDenseV1ForCausalLM, HunYuanMoEV1ForCausalLM, HyperCLOVAXForCausalLM, "
-    "IQuestCoderForCausalLM, Jais2ForCausalLM, MinistralForCausalLM, NemotronForCausalLM, "
-    "OlmoForCausalLM, Qwen3VLMoeForConditionalGeneration, SeedOssForCausalLM, "
+    "Glm4vForConditionalGeneration, Glm4vMoeForConditionalGeneration, GPTJForCausalLM, "
+    "GraniteMoeSharedForCausalLM, GraniteMoeSWAForCausalLM, GraniteSWAForCausalLM, "
+    "HeliumForCausalLM, HunYuanDenseV1ForCausalLM, HunYuanMoEV1ForCausalLM, "
+    "HyperCLOVAXForCausalLM, IQuestCoderForCausalLM, Jais2ForCausalLM, MinistralForCausalLM, "
+    "NemotronForCausalLM, OlmoForCausalLM, Qwen3VLMoeForConditionalGeneration, SeedOssForCausalLM, "
     "SolarOpenForCausalLM, VaultGemmaForCausalLM, Gemma3ForConditionalGeneration, "
     "Gemma3nForConditionalGeneration, Gemma4ForConditionalGeneration, "
     "Glm46VForConditionalGeneration, Idefics3ForConditionalGeneration, InternVLChatModel, "
@@ -380,6 +380,21 @@ TEST_CASE("architectures: lists that only vLLM reads of a K-EXAONE are refused")
   CHECK(refused("scoring_func", R"("softmax")") ==
         "config.json: scoring_func: is \"softmax\", expected 'sigmoid': no other router of this "
         "architecture is supported");
+}
+
+TEST_CASE("architectures: ropes of a GPT-J that runtimes would compute otherwise are refused") {
+  const auto refused = [](const char* key, const char* value) {
+    return error_of_config(family_with("gptj", key, value));
+  };
+  CHECK(refused("rotary_dim", "null") ==
+        "config.json: rotary_dim: is null, expected the number of rotated elements of a head");
+  CHECK(refused("rotary_dim", "3") == "config.json: rotary_dim: is 3, expected an even number");
+  CHECK(refused("rotary_dim", "10") == "config.json: rotary_dim: is 10, expected 2 to 8");
+  CHECK(refused("rope_theta", "500.0") ==
+        "config.json: rope_theta: is 500.0, expected 10000, which transformers takes");
+  CHECK(refused("rope_scaling", R"({"type": "linear", "factor": 2.0})") ==
+        "config.json: rope_scaling: is {\"type\": \"linear\", \"factor\": 2.0}, expected null: "
+        "transformers does not scale the rope of a GPT-J");
 }
 
 TEST_CASE("architectures: what a family's config may ask for, and is not computed, is refused") {

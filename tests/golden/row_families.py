@@ -41,6 +41,9 @@ EXAONE_MOE = family("ExaoneMoEForCausalLM", "exaone_moe", head_dim=12, num_hidde
                     pad_token_id=0, **UNTIED)
 FLEX_OLMO = family("FlexOlmoForCausalLM", "flex_olmo", num_experts=5, num_experts_per_tok=2, norm_topk_prob=False,
                    attention_bias=False, pad_token_id=0, **UNTIED)
+GPTJ = {"architectures": ["GPTJForCausalLM"], "model_type": "gptj", "vocab_size": 77, "n_embd": 32, "n_layer": 2, "n_head": 4,
+        "n_positions": 64, "n_inner": None, "rotary": True, "rotary_dim": 4, "activation_function": "gelu_new", "layer_norm_epsilon": 0.02,
+        "bos_token_id": 1, "eos_token_id": 2, "torch_dtype": "float32", **UNTIED}
 GRANITE_SHARED = family("GraniteMoeSharedForCausalLM", "granitemoeshared", embedding_multiplier=1.5, attention_multiplier=0.2,
                         residual_multiplier=0.6, logits_scaling=0.7, attention_bias=False, num_local_experts=5,
                         num_experts_per_tok=2, shared_intermediate_size=20, **UNTIED)
@@ -108,6 +111,9 @@ CASES = {
     "flex-olmo-bias": {**FLEX_OLMO, "num_attention_heads": 7, "num_key_value_heads": 1, "hidden_size": 28, "attention_bias": True,
                        "norm_topk_prob": True},
     "flex-olmo-new-keys": {**new_keys(FLEX_OLMO), "head_dim": 12, "num_experts": 4, "num_experts_per_tok": 3, **TIED},
+    "gptj": GPTJ,
+    "gptj-whole-head": {**GPTJ, "n_embd": 56, "n_head": 7, "n_inner": 40, "rotary_dim": 8, "activation_function": "gelu"},
+    "gptj-tied": {**without(GPTJ, "torch_dtype"), "dtype": "float32", "n_layer": 3, "n_head": 2, "rotary_dim": 6, **TIED},
     "granite-moe-shared": GRANITE_SHARED,
     "granite-moe-shared-none": {**GRANITE_SHARED, "head_dim": 12, "shared_intermediate_size": 0, "attention_bias": True, **TIED},
     "granite-moe-shared-new-keys": {**new_keys(GRANITE_SHARED), "num_attention_heads": 7, "num_key_value_heads": 1,

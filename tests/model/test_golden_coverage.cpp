@@ -30,6 +30,7 @@ const Never kNever[] = {
     {"FalconForCausalLM", {"head_dim"}},
     {"GPT2LMHeadModel", kGroups},
     {"GPTBigCodeForCausalLM", {"head_dim"}},
+    {"GPTJForCausalLM", kGroups},
     {"GPTNeoXForCausalLM", kGroups},
     {"Glm4vForConditionalGeneration", {"head_dim"}},
     {"HeliumForCausalLM", {"head_dim"}},

@@ -15,6 +15,7 @@ Architecture exaone_moe_first_name();
 Architecture flex_olmo();
 Architecture glm4v();
 Architecture glm4v_moe();
+Architecture gptj();
 Architecture granite_moe_shared();
 Architecture granite_moe_swa();
 Architecture granite_swa();
@@ -34,13 +35,34 @@ Architecture vault_gemma();
 
 std::span<const Architecture> family_rows() {
   static const std::vector<Architecture> rows = {
-      afmoe(),           arcee(),        cwm(),          dots1(),
-      ernie4_5(),        exaone4(),      exaone_moe(),   exaone_moe_first_name(),
-      flex_olmo(),       glm4v(),        glm4v_moe(),    granite_moe_shared(),
-      granite_moe_swa(), granite_swa(),  helium(),       hunyuan_dense(),
-      hunyuan_moe(),     hyperclova_x(), iquest_coder(), jais2(),
-      ministral(),       nemotron(),     olmo(),         qwen3_vl_moe(),
-      seed_oss(),        solar_open(),   vault_gemma(),
+      afmoe(),
+      arcee(),
+      cwm(),
+      dots1(),
+      ernie4_5(),
+      exaone4(),
+      exaone_moe(),
+      exaone_moe_first_name(),
+      flex_olmo(),
+      glm4v(),
+      glm4v_moe(),
+      gptj(),
+      granite_moe_shared(),
+      granite_moe_swa(),
+      granite_swa(),
+      helium(),
+      hunyuan_dense(),
+      hunyuan_moe(),
+      hyperclova_x(),
+      iquest_coder(),
+      jais2(),
+      ministral(),
+      nemotron(),
+      olmo(),
+      qwen3_vl_moe(),
+      seed_oss(),
+      solar_open(),
+      vault_gemma(),
   };
   return rows;
 }
