@@ -33,18 +33,18 @@ constexpr const char* kSupported =
     "Glm4vForConditionalGeneration, Glm4vMoeForConditionalGeneration, GPTJForCausalLM, "
     "GraniteMoeSharedForCausalLM, GraniteMoeSWAForCausalLM, GraniteSWAForCausalLM, "
     "HeliumForCausalLM, HunYuanDenseV1ForCausalLM, HunYuanMoEV1ForCausalLM, "
-    "HyperCLOVAXForCausalLM, IQuestCoderForCausalLM, Jais2ForCausalLM, MinistralForCausalLM, "
-    "NemotronForCausalLM, OlmoForCausalLM, Qwen3VLMoeForConditionalGeneration, SeedOssForCausalLM, "
-    "SolarOpenForCausalLM, VaultGemmaForCausalLM, Gemma3ForConditionalGeneration, "
-    "Gemma3nForConditionalGeneration, Gemma4ForConditionalGeneration, "
-    "Glm46VForConditionalGeneration, Idefics3ForConditionalGeneration, InternVLChatModel, "
-    "InternVLForConditionalGeneration, KimiK25ForConditionalGeneration, "
-    "Llama4ForConditionalGeneration, LlavaForConditionalGeneration, "
-    "LlavaNextForConditionalGeneration, LlavaOnevisionForConditionalGeneration, "
-    "Mistral3ForConditionalGeneration, Qwen2VLForConditionalGeneration, "
-    "Qwen2_5_VLForConditionalGeneration, Qwen3VLForConditionalGeneration, "
-    "Qwen3_5ForConditionalGeneration, Qwen3_5MoeForConditionalGeneration and "
-    "SmolVLMForConditionalGeneration";
+    "HyperCLOVAXForCausalLM, IQuestCoderForCausalLM, Jais2ForCausalLM, MellumForCausalLM, "
+    "MinistralForCausalLM, NemotronForCausalLM, OlmoForCausalLM, "
+    "Qwen3VLMoeForConditionalGeneration, SeedOssForCausalLM, SolarOpenForCausalLM, "
+    "VaultGemmaForCausalLM, Gemma3ForConditionalGeneration, Gemma3nForConditionalGeneration, "
+    "Gemma4ForConditionalGeneration, Glm46VForConditionalGeneration, "
+    "Idefics3ForConditionalGeneration, InternVLChatModel, InternVLForConditionalGeneration, "
+    "KimiK25ForConditionalGeneration, Llama4ForConditionalGeneration, "
+    "LlavaForConditionalGeneration, LlavaNextForConditionalGeneration, "
+    "LlavaOnevisionForConditionalGeneration, Mistral3ForConditionalGeneration, "
+    "Qwen2VLForConditionalGeneration, Qwen2_5_VLForConditionalGeneration, "
+    "Qwen3VLForConditionalGeneration, Qwen3_5ForConditionalGeneration, "
+    "Qwen3_5MoeForConditionalGeneration and SmolVLMForConditionalGeneration";
 
 // The config.json of this architecture with one member set to a JSON value.
 std::string row_with(const Architecture& row, const std::string& key, const std::string& value) {
@@ -395,6 +395,12 @@ TEST_CASE("architectures: ropes of a GPT-J that runtimes would compute otherwise
   CHECK(refused("rope_scaling", R"({"type": "linear", "factor": 2.0})") ==
         "config.json: rope_scaling: is {\"type\": \"linear\", \"factor\": 2.0}, expected null: "
         "transformers does not scale the rope of a GPT-J");
+}
+
+TEST_CASE("architectures: a rope outside of rope_parameters is refused in Mellum") {
+  CHECK(error_of_config(family_with("mellum", "rope_theta", "500.0")) ==
+        "config.json: rope_theta: is 500.0, expected null: transformers ignores it here. Write "
+        "rope_parameters with an object for 'full_attention' and one for 'sliding_attention'");
 }
 
 TEST_CASE("architectures: what a family's config may ask for, and is not computed, is refused") {

@@ -62,6 +62,12 @@ HYPERCLOVAX = family("HyperCLOVAXForCausalLM", "hyperclovax", head_dim=12, atten
 IQUEST = family("IQuestCoderForCausalLM", "iquestcoder", head_dim=12, attention_bias=False, mlp_bias=False, **UNTIED)
 JAIS2 = without(family("Jais2ForCausalLM", "jais2", hidden_act="relu2", head_dim=12, layer_norm_eps=0.02, attention_bias=True, mlp_bias=True,
                        **UNTIED), "rms_norm_eps")
+MELLUM = without(family("MellumForCausalLM", "mellum", head_dim=12, num_hidden_layers=4, sliding_window=7, attention_bias=False,
+                        layer_types=["sliding_attention", "sliding_attention", "full_attention", "sliding_attention"],
+                        mlp_layer_types=["sparse", "dense", "sparse", "sparse"], moe_intermediate_size=24, num_experts=5,
+                        num_experts_per_tok=2, norm_topk_prob=False,
+                        rope_parameters={"full_attention": {"rope_type": "default", "rope_theta": 500.0},
+                                         "sliding_attention": {"rope_type": "default", "rope_theta": 20.0}}, **UNTIED), "rope_theta")
 MINISTRAL = family("MinistralForCausalLM", "ministral", head_dim=12, sliding_window=7, **UNTIED)
 NEMOTRON = {**without(family("NemotronForCausalLM", "nemotron", hidden_act="relu2", head_dim=12, norm_eps=0.02, attention_bias=False,
                              mlp_bias=False, partial_rotary_factor=0.5, **UNTIED), "rms_norm_eps")}
@@ -139,6 +145,14 @@ CASES = {
     "jais2": JAIS2,
     "jais2-no-bias": {**JAIS2, **SEVEN, "attention_bias": False, "mlp_bias": False},
     "jais2-new-keys": {**without(new_keys(JAIS2, **LLAMA3), "mlp_bias"), "num_key_value_heads": 4, "attention_bias": False, **TIED},
+    "mellum": MELLUM,
+    "mellum-yarn": {**without(MELLUM, "mlp_layer_types"), **SEVEN, "hidden_size": 32, "num_hidden_layers": 2, "attention_bias": True,
+                    "norm_topk_prob": True, "layer_types": ["full_attention", "sliding_attention"],
+                    "rope_parameters": {"full_attention": {"rope_type": "yarn", "rope_theta": 500.0, "factor": 4.0,
+                                                           "original_max_position_embeddings": 16, "beta_fast": 2.0, "beta_slow": 0.5},
+                                        "sliding_attention": {"rope_type": "default", "rope_theta": 20.0}}},
+    "mellum-new-keys": {**without(MELLUM, "torch_dtype", "rope_parameters", "mlp_layer_types", "norm_topk_prob"), "dtype": "float32",
+                        "num_hidden_layers": 2, "layer_types": ["full_attention", "sliding_attention"], "num_experts_per_tok": 3, **TIED},
     "ministral": MINISTRAL,
     "ministral-full": {**MINISTRAL, **SEVEN, "layer_types": ["full_attention"] * 2},
     "ministral-types": {**new_keys(MINISTRAL), "num_hidden_layers": 3,

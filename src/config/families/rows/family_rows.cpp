@@ -25,6 +25,7 @@ Architecture hunyuan_moe();
 Architecture hyperclova_x();
 Architecture iquest_coder();
 Architecture jais2();
+Architecture mellum();
 Architecture ministral();
 Architecture nemotron();
 Architecture olmo();
@@ -56,6 +57,7 @@ std::span<const Architecture> family_rows() {
       hyperclova_x(),
       iquest_coder(),
       jais2(),
+      mellum(),
       ministral(),
       nemotron(),
       olmo(),
