@@ -59,6 +59,7 @@ ExaoneMoeForCausalLM exaone_moe
 ExaoneMoEForCausalLM exaone_moe
 GPTJForCausalLM gptj
 MellumForCausalLM mellum
+PersimmonForCausalLM persimmon
 Gemma3ForConditionalGeneration gemma3           Gemma3nForConditionalGeneration gemma3n
 Gemma4ForConditionalGeneration gemma4           KimiK25ForConditionalGeneration kimi_k25
 Llama4ForConditionalGeneration llama4           LlavaForConditionalGeneration llava

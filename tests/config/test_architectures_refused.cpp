@@ -34,7 +34,7 @@ constexpr const char* kSupported =
     "GraniteMoeSharedForCausalLM, GraniteMoeSWAForCausalLM, GraniteSWAForCausalLM, "
     "HeliumForCausalLM, HunYuanDenseV1ForCausalLM, HunYuanMoEV1ForCausalLM, "
     "HyperCLOVAXForCausalLM, IQuestCoderForCausalLM, Jais2ForCausalLM, MellumForCausalLM, "
-    "MinistralForCausalLM, NemotronForCausalLM, OlmoForCausalLM, "
+    "MinistralForCausalLM, NemotronForCausalLM, OlmoForCausalLM, PersimmonForCausalLM, "
     "Qwen3VLMoeForConditionalGeneration, SeedOssForCausalLM, SolarOpenForCausalLM, "
     "VaultGemmaForCausalLM, Gemma3ForConditionalGeneration, Gemma3nForConditionalGeneration, "
     "Gemma4ForConditionalGeneration, Glm46VForConditionalGeneration, "

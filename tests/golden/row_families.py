@@ -72,6 +72,8 @@ MINISTRAL = family("MinistralForCausalLM", "ministral", head_dim=12, sliding_win
 NEMOTRON = {**without(family("NemotronForCausalLM", "nemotron", hidden_act="relu2", head_dim=12, norm_eps=0.02, attention_bias=False,
                              mlp_bias=False, partial_rotary_factor=0.5, **UNTIED), "rms_norm_eps")}
 OLMO = without(family("OlmoForCausalLM", "olmo", head_dim=12, attention_bias=False, clip_qkv=None, pad_token_id=0, **UNTIED), "rms_norm_eps")
+PERSIMMON = without(family("PersimmonForCausalLM", "persimmon", hidden_act="relu2", layer_norm_eps=0.02, qk_layernorm=True, pad_token_id=0,
+                           **UNTIED), "rms_norm_eps", "num_key_value_heads")
 SEED_OSS = family("SeedOssForCausalLM", "seed_oss", head_dim=12, attention_bias=True, attention_out_bias=False, mlp_bias=False,
                   pad_token_id=0, **UNTIED)
 SOLAR_OPEN = family("SolarOpenForCausalLM", "solar_open", head_dim=12, attention_bias=False, moe_intermediate_size=24,
@@ -163,6 +165,10 @@ CASES = {
     "olmo": OLMO,
     "olmo-bias": {**OLMO, **SEVEN, "attention_bias": True},
     "olmo-new-keys": {**without(new_keys(OLMO, **LLAMA3), "clip_qkv"), "num_key_value_heads": 4, **TIED},
+    "persimmon": PERSIMMON,
+    "persimmon-plain": {**PERSIMMON, "num_attention_heads": 7, "hidden_size": 56, "qk_layernorm": False, "rope_theta": 500.0,
+                        "partial_rotary_factor": 0.25},
+    "persimmon-new-keys": {**without(new_keys(PERSIMMON, partial_rotary_factor=1.0), "qk_layernorm"), "num_hidden_layers": 3, **TIED},
     "seed-oss": SEED_OSS,
     "seed-oss-no-bias": {**SEED_OSS, **SEVEN, "attention_bias": False, "attention_out_bias": True, "mlp_bias": True},
     "seed-oss-new-keys": {**new_keys(SEED_OSS), "num_key_value_heads": 4, **TIED},

@@ -38,6 +38,7 @@ const Never kNever[] = {
     {"MiniCPMForCausalLM", {"head_dim"}},
     {"NemotronHForCausalLM", {"tied"}},
     {"OPTForCausalLM", kGroups},
+    {"PersimmonForCausalLM", kGroups},
     // The size of K's norm follows from hidden_size.
     {"OlmoeForCausalLM", {"head_dim"}},
     {"Qwen2VLForConditionalGeneration", {"head_dim"}},

@@ -29,6 +29,7 @@ Architecture mellum();
 Architecture ministral();
 Architecture nemotron();
 Architecture olmo();
+Architecture persimmon();
 Architecture qwen3_vl_moe();
 Architecture seed_oss();
 Architecture solar_open();
@@ -61,6 +62,7 @@ std::span<const Architecture> family_rows() {
       ministral(),
       nemotron(),
       olmo(),
+      persimmon(),
       qwen3_vl_moe(),
       seed_oss(),
       solar_open(),
