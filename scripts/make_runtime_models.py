@@ -60,6 +60,7 @@ ExaoneMoEForCausalLM exaone_moe
 GPTJForCausalLM gptj
 MellumForCausalLM mellum
 PersimmonForCausalLM persimmon
+HYV3ForCausalLM hy_v3
 Gemma3ForConditionalGeneration gemma3           Gemma3nForConditionalGeneration gemma3n
 Gemma4ForConditionalGeneration gemma4           KimiK25ForConditionalGeneration kimi_k25
 Llama4ForConditionalGeneration llama4           LlavaForConditionalGeneration llava

@@ -54,6 +54,7 @@ constexpr auto kWithoutEffect = std::to_array<std::string_view>({
     "early_stopping",
     "embd_pdrop",
     "embedding_dropout",
+    "enable_moe_fp32_combine",
     "encoder_no_repeat_ngram_size",
     "eoi_token_index",
     "eos_token_id",

@@ -32,7 +32,7 @@ constexpr const char* kSupported =
     "Exaone4ForCausalLM, ExaoneMoeForCausalLM, ExaoneMoEForCausalLM, FlexOlmoForCausalLM, "
     "Glm4vForConditionalGeneration, Glm4vMoeForConditionalGeneration, GPTJForCausalLM, "
     "GraniteMoeSharedForCausalLM, GraniteMoeSWAForCausalLM, GraniteSWAForCausalLM, "
-    "HeliumForCausalLM, HunYuanDenseV1ForCausalLM, HunYuanMoEV1ForCausalLM, "
+    "HeliumForCausalLM, HunYuanDenseV1ForCausalLM, HunYuanMoEV1ForCausalLM, HYV3ForCausalLM, "
     "HyperCLOVAXForCausalLM, IQuestCoderForCausalLM, Jais2ForCausalLM, MellumForCausalLM, "
     "MinistralForCausalLM, NemotronForCausalLM, OlmoForCausalLM, PersimmonForCausalLM, "
     "Qwen3VLMoeForConditionalGeneration, SeedOssForCausalLM, SolarOpenForCausalLM, "
@@ -401,6 +401,21 @@ TEST_CASE("architectures: a rope outside of rope_parameters is refused in Mellum
   CHECK(error_of_config(family_with("mellum", "rope_theta", "500.0")) ==
         "config.json: rope_theta: is 500.0, expected null: transformers ignores it here. Write "
         "rope_parameters with an object for 'full_attention' and one for 'sliding_attention'");
+}
+
+TEST_CASE("architectures: keys of HunYuan 3 that only vLLM reads have to agree") {
+  const auto refused = [](const char* key, const char* value) {
+    return error_of_config(family_with("hy-v3", key, value));
+  };
+  CHECK(refused("expert_hidden_dim", "12") ==
+        "config.json: moe_intermediate_size: is 24, but config.json: expert_hidden_dim is 12");
+  CHECK(refused("route_norm", "false") ==
+        "config.json: route_norm: is false, expected true, which transformers takes for it");
+  CHECK(refused("first_k_dense_replace", "2") ==
+        "config.json: first_k_dense_replace: is 2, which transformers ignores: list the type of "
+        "each layer in mlp_layer_types");
+  CHECK(refused("mlp_bias", "true") ==
+        "config.json: mlp_bias: is true: a bias beside experts is not supported");
 }
 
 TEST_CASE("architectures: what a family's config may ask for, and is not computed, is refused") {

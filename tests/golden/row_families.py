@@ -56,6 +56,9 @@ HUNYUAN_MOE = {**HUNYUAN_DENSE, "architectures": ["HunYuanMoEV1ForCausalLM"], "m
                "num_experts": 6, "moe_topk": [2, 2], "moe_intermediate_size": [24, 24], "num_shared_expert": [1, 1],
                "use_mixed_mlp_moe": True, "moe_layer_num_skipped": 0, "norm_topk_prob": True, "n_group": False, "topk_group": False,
                "routed_scaling_factor": False, "group_limited_greedy": False}
+HY_V3 = family("HYV3ForCausalLM", "hy_v3", head_dim=12, num_hidden_layers=3, first_k_dense_replace=1, moe_intermediate_size=24, expert_hidden_dim=24,
+               num_experts=6, num_experts_per_tok=2, num_shared_experts=1, router_scaling_factor=1.5, route_norm=True, qk_norm=True,
+               attention_bias=False, mlp_bias=False, enable_moe_fp32_combine=False, **UNTIED)
 HYPERCLOVAX = family("HyperCLOVAXForCausalLM", "hyperclovax", head_dim=12, attention_bias=False, mlp_bias=False,
                      embedding_multiplier=1.5, attention_multiplier=0.2, residual_multiplier=0.6, logits_scaling=0.7,
                      use_post_norm=True, **UNTIED)
@@ -138,6 +141,11 @@ CASES = {
                          "hidden_size": 32, "attention_bias": True, "moe_topk": 3},
     "hunyuan-moe-new-keys": {**without(new_keys(HUNYUAN_MOE, rope_type="dynamic", alpha=50.0, factor=1.0), "rope_scaling"),
                              "num_key_value_heads": 4, "moe_topk": 1, **TIED},
+    "hy-v3": HY_V3,
+    "hy-v3-bias": {**without(HY_V3, "first_k_dense_replace", "expert_hidden_dim", "rope_theta"), **SEVEN, "hidden_size": 32, "attention_bias": True,
+                   "mlp_layer_types": ["sparse", "dense", "sparse"], "num_shared_experts": 2, "num_experts_per_tok": 3},
+    "hy-v3-new-keys": {**without(new_keys(HY_V3, **LLAMA3), "first_k_dense_replace", "expert_hidden_dim", "router_scaling_factor", "route_norm"),
+                       "num_hidden_layers": 2, "num_key_value_heads": 4, **TIED},
     "hyperclovax": HYPERCLOVAX,
     "hyperclovax-plain": {**HYPERCLOVAX, **SEVEN, "use_post_norm": False, "attention_bias": True, "mlp_bias": True},
     "hyperclovax-new-keys": {**without(new_keys(HYPERCLOVAX), "attention_multiplier"), "num_key_value_heads": 4, **TIED},

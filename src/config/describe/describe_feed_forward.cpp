@@ -18,7 +18,8 @@ constexpr std::array<std::string_view, 14> kPlain = {
     "mpt",   "opt",    "phi",  "nemotron",    "nemotron_h", "persimmon", "starcoder2"};
 
 // Families with experts whose first layer has none, even if their configs do not say so.
-constexpr std::array<std::string_view, 3> kOneDense = {"afmoe", "exaone_moe", "glm4_moe_lite"};
+constexpr std::array<std::string_view, 4> kOneDense = {"afmoe", "exaone_moe", "glm4_moe_lite",
+                                                       "hy_v3"};
 
 FeedForward dense_part(const Json& text) {
   const std::string type = text.get_string("model_type", "");

@@ -22,6 +22,7 @@ Architecture granite_swa();
 Architecture helium();
 Architecture hunyuan_dense();
 Architecture hunyuan_moe();
+Architecture hy_v3();
 Architecture hyperclova_x();
 Architecture iquest_coder();
 Architecture jais2();
@@ -55,6 +56,7 @@ std::span<const Architecture> family_rows() {
       helium(),
       hunyuan_dense(),
       hunyuan_moe(),
+      hy_v3(),
       hyperclova_x(),
       iquest_coder(),
       jais2(),
