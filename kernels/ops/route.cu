@@ -36,6 +36,24 @@ __device__ inline float sigmoid(float x) {
   return 1.0f / (1.0f + exp_exact(-x));
 }
 
+// The share of logit x in a softmax is exp(x - most) / sum.
+struct Softmax {
+  float most = 0.0f;
+  float sum = 1.0f;
+};
+
+// Every lane gets the result.
+__device__ inline Softmax softmax_of(const float* logits, int count) {
+  float part = logits[0];
+  for (int i = lane_index(); i < count; i += kWarp) part = fmaxf(part, logits[i]);
+  Softmax softmax{warp_max(part), 0.0f};
+  for (int i = lane_index(); i < count; i += kWarp) {
+    softmax.sum += exp_exact(logits[i] - softmax.most);
+  }
+  softmax.sum = warp_sum(softmax.sum);
+  return softmax;
+}
+
 // A warp's working memory, in shared memory.
 struct RouterRow {
   float* choice;    // [experts]: scores that decide the choice
@@ -133,10 +151,14 @@ __global__ void route_kernel(RouteArguments args) {
   row.weights = shared.take<float>(aligned_floats(k));
   const int64_t index = block_index().x;
   const float* logits = args.logits + index * count;
+  // Softmax keeps the order of the logits. So the logits themselves are compared, unless a bias is
+  // added to the softmax.
+  const bool shares = args.score == RouterScore::softmax && args.choice_bias != nullptr;
+  const Softmax softmax = shares ? softmax_of(logits, count) : Softmax{};
   bool invalid = false;
   for (int i = lane_index(); i < count; i += kWarp) {
-    // Softmax keeps the order of the logits, so the logits themselves are compared.
     float choice = args.score == RouterScore::sigmoid ? sigmoid(logits[i]) : logits[i];
+    if (shares) choice = exp_exact(choice - softmax.most) / softmax.sum;
     if (args.choice_bias != nullptr) choice += static_cast<const T*>(args.choice_bias)[i].value();
     invalid = invalid || !(choice == choice);
     row.choice[i] = choice;

@@ -162,7 +162,8 @@ struct Sampling {
 
 // A router's numbers for each expert; [experts], any compute dtype.
 struct RouterTerms {
-  std::optional<ConstTensorView> choice_bias = {};  // added to scores while experts are chosen
+  // Added to the scores while experts are chosen: to sigmoids, or to the softmax over all experts.
+  std::optional<ConstTensorView> choice_bias = {};
   std::optional<ConstTensorView> factors = {};  // multiplies the weight of the chosen at the end
 };
 

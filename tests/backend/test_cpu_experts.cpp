@@ -301,6 +301,14 @@ TEST_CASE("route: the bias of the choice is not in the weights") {
   CHECK(chosen.weights[0] == doctest::Approx(1 / (1 + std::exp(1.0))));
 }
 
+TEST_CASE("route: a bias of the choice is added to the softmax, not to the logits") {
+  // The softmax is 0.64, 0.24, 0.09, 0.03.
+  const Chosen chosen = route({{2, 1, 0, -1}}, {.per_token = 2}, {0, 0, 0.2f, 0});
+  CHECK(chosen.ids == Ids{0, 2});
+  CHECK(chosen.weights[0] == doctest::Approx(0.643914));
+  CHECK(chosen.weights[1] == doctest::Approx(0.087144));
+}
+
 TEST_CASE("route: an expert's factor multiplies its weight, and chooses nothing") {
   const Chosen chosen =
       route({{1, 3, 2, 0}}, {.per_token = 2, .normalise = true}, {}, {9, 0.5f, 3, 9});

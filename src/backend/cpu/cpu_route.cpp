@@ -43,21 +43,15 @@ class Router {
  public:
   Router(const Routing& routing, const RouterTerms& terms, int64_t count)
       : routing_(routing),
+        biased_(terms.choice_bias.has_value()),
         bias_(elements(terms.choice_bias, count, 0.0f)),
         factors_(elements(terms.factors, count, 1.0f)) {}
 
   void run(const float* logits, int32_t* ids, float* weights) {
     const size_t n = bias_.size(), k = static_cast<size_t>(routing_.per_token);
-    choice_.resize(n);
     taken_.assign(n, 0);
-    bool valid = true;
-    for (size_t i = 0; i < n; ++i) {
-      // Softmax keeps the order of the logits, so the logits themselves are compared.
-      choice_[i] =
-          (routing_.score == RouterScore::sigmoid ? sigmoid(logits[i]) : logits[i]) + bias_[i];
-      valid = valid && !std::isnan(choice_[i]);
-    }
-    if (!valid) {
+    set_choice(logits);
+    if (std::any_of(choice_.begin(), choice_.end(), [](float x) { return std::isnan(x); })) {
       for (size_t j = 0; j < k; ++j) {
         ids[j] = static_cast<int32_t>(j);
         weights[j] = std::numeric_limits<float>::quiet_NaN();
@@ -76,6 +70,22 @@ class Router {
 
  private:
   static float sigmoid(float x) { return 1.0f / (1.0f + std::exp(-x)); }
+
+  // Softmax keeps the order of the logits. So the logits themselves are compared, unless a bias is
+  // added to the softmax.
+  void set_choice(const float* logits) {
+    const size_t n = bias_.size();
+    choice_.assign(logits, logits + n);
+    if (routing_.score == RouterScore::sigmoid) {
+      for (float& x : choice_) x = sigmoid(x);
+    } else if (routing_.score == RouterScore::softmax && biased_) {
+      const float most = *std::max_element(logits, logits + n);
+      float sum = 0;
+      for (float& x : choice_) sum += x = std::exp(x - most);
+      for (float& x : choice_) x /= sum;
+    }
+    for (size_t i = 0; i < n; ++i) choice_[i] += bias_[i];
+  }
 
   // Marks the experts of all groups but the best ones as taken.
   void take_groups() {
@@ -120,6 +130,7 @@ class Router {
   }
 
   const Routing& routing_;
+  const bool biased_;
   const std::vector<float> bias_, factors_;  // see RouterTerms
   std::vector<float> choice_;                // scores that decide the choice
   std::vector<char> taken_;                  // already chosen, or excluded

@@ -142,6 +142,11 @@ const std::vector<BlockVariant>& block_variants() {
          add_experts(c, {.per_token = 2, .score = RouterScore::sigmoid});
          c.experts->choice_bias = true;
        }},
+      {"experts by a softmax with a bias of the choice",
+       [](TinyConfig& c) {
+         add_experts(c, {.per_token = 2, .normalise = true});
+         c.experts->choice_bias = true;
+       }},
       {"experts in groups",
        [](TinyConfig& c) {
          add_experts(c, {.per_token = 2,

@@ -61,9 +61,13 @@ double sigmoid(double x) {
 
 Vector expert_weights(const Vector& logits, const Vector& bias, const Routing& routing) {
   Vector choice = logits, weights(logits.size(), 0.0);
+  double all = 0;
+  for (const double logit : logits) all += std::exp(logit);
   for (size_t i = 0; i < choice.size(); ++i) {
     if (routing.score == RouterScore::sigmoid) choice[i] = sigmoid(logits[i]);
-    if (!bias.empty()) choice[i] += bias[i];
+    if (bias.empty()) continue;
+    if (routing.score == RouterScore::softmax) choice[i] = std::exp(logits[i]) / all;
+    choice[i] += bias[i];
   }
   // The number of larger values, which is the place in a sorted list.
   const auto rank = [](const Vector& values, size_t i) {
