@@ -103,7 +103,8 @@ struct TensorRow {
   std::string_view name;
   std::vector<TensorRole> roles;  // mostly one
   TensorLayout layout = TensorLayout::rows;
-  bool bare = false;  // the file has the weight without ".weight", and the bias with "_bias"
+  bool bare = false;     // the file has the weight without ".weight", and the bias with "_bias"
+  bool one_row = false;  // the file has the vector as a matrix of one row: ERNIE
 };
 
 }  // namespace fp8kv

@@ -29,22 +29,23 @@ constexpr const char* kSupported =
     "GPT2LMHeadModel, GPTBigCodeForCausalLM, OPTForCausalLM, GPTNeoXForCausalLM, "
     "FalconForCausalLM, Qwen3NextForCausalLM, Qwen3_5ForCausalLM, Qwen3_5MoeForCausalLM, "
     "AfmoeForCausalLM, ArceeForCausalLM, CwmForCausalLM, Dots1ForCausalLM, Ernie4_5ForCausalLM, "
-    "Exaone4ForCausalLM, ExaoneMoeForCausalLM, ExaoneMoEForCausalLM, FlexOlmoForCausalLM, "
-    "Glm4vForConditionalGeneration, Glm4vMoeForConditionalGeneration, GPTJForCausalLM, "
-    "GraniteMoeSharedForCausalLM, GraniteMoeSWAForCausalLM, GraniteSWAForCausalLM, "
-    "HeliumForCausalLM, HunYuanDenseV1ForCausalLM, HunYuanMoEV1ForCausalLM, HYV3ForCausalLM, "
-    "HyperCLOVAXForCausalLM, IQuestCoderForCausalLM, Jais2ForCausalLM, MellumForCausalLM, "
-    "MinistralForCausalLM, NemotronForCausalLM, OlmoForCausalLM, PersimmonForCausalLM, "
-    "Qwen3VLMoeForConditionalGeneration, SeedOssForCausalLM, SolarOpenForCausalLM, "
-    "VaultGemmaForCausalLM, Gemma3ForConditionalGeneration, Gemma3nForConditionalGeneration, "
-    "Gemma4ForConditionalGeneration, Glm46VForConditionalGeneration, "
-    "Idefics3ForConditionalGeneration, InternVLChatModel, InternVLForConditionalGeneration, "
-    "KimiK25ForConditionalGeneration, Llama4ForConditionalGeneration, "
-    "LlavaForConditionalGeneration, LlavaNextForConditionalGeneration, "
-    "LlavaOnevisionForConditionalGeneration, Mistral3ForConditionalGeneration, "
-    "Qwen2VLForConditionalGeneration, Qwen2_5_VLForConditionalGeneration, "
-    "Qwen3VLForConditionalGeneration, Qwen3_5ForConditionalGeneration, "
-    "Qwen3_5MoeForConditionalGeneration and SmolVLMForConditionalGeneration";
+    "Ernie4_5_MoeForCausalLM, Exaone4ForCausalLM, ExaoneMoeForCausalLM, ExaoneMoEForCausalLM, "
+    "FlexOlmoForCausalLM, Glm4vForConditionalGeneration, Glm4vMoeForConditionalGeneration, "
+    "GPTJForCausalLM, GraniteMoeSharedForCausalLM, GraniteMoeSWAForCausalLM, "
+    "GraniteSWAForCausalLM, HeliumForCausalLM, HunYuanDenseV1ForCausalLM, HunYuanMoEV1ForCausalLM, "
+    "HYV3ForCausalLM, HyperCLOVAXForCausalLM, IQuestCoderForCausalLM, Jais2ForCausalLM, "
+    "MellumForCausalLM, MinistralForCausalLM, NemotronForCausalLM, OlmoForCausalLM, "
+    "PersimmonForCausalLM, Qwen3VLMoeForConditionalGeneration, SeedOssForCausalLM, "
+    "SolarOpenForCausalLM, VaultGemmaForCausalLM, Gemma3ForConditionalGeneration, "
+    "Gemma3nForConditionalGeneration, Gemma4ForConditionalGeneration, "
+    "Glm46VForConditionalGeneration, Idefics3ForConditionalGeneration, InternVLChatModel, "
+    "InternVLForConditionalGeneration, KimiK25ForConditionalGeneration, "
+    "Llama4ForConditionalGeneration, LlavaForConditionalGeneration, "
+    "LlavaNextForConditionalGeneration, LlavaOnevisionForConditionalGeneration, "
+    "Mistral3ForConditionalGeneration, Qwen2VLForConditionalGeneration, "
+    "Qwen2_5_VLForConditionalGeneration, Qwen3VLForConditionalGeneration, "
+    "Qwen3_5ForConditionalGeneration, Qwen3_5MoeForConditionalGeneration and "
+    "SmolVLMForConditionalGeneration";
 
 // The config.json of this architecture with one member set to a JSON value.
 std::string row_with(const Architecture& row, const std::string& key, const std::string& value) {
@@ -420,6 +421,14 @@ TEST_CASE("architectures: keys of HunYuan 3 that only vLLM reads have to agree")
 
 TEST_CASE("architectures: what a family's config may ask for, and is not computed, is refused") {
   CHECK(error_of_config(family_with("olmo", "clip_qkv", "8.0")) ==
+TEST_CASE("architectures: what ERNIE with experts may ask for, and is not computed, is refused") {
+  CHECK(error_of_config(family_with("ernie4_5-moe", "use_bias", "true")) ==
+        "config.json: use_bias: is true: a bias beside experts is not supported");
+  CHECK(error_of_config(family_with("ernie4_5-moe", "moe_norm_min", "0.5")) ==
+        "config.json: moe_norm_min: is 0.5, expected at most 1e-6: a larger one would change "
+        "weights, which is not supported");
+}
+
         "config.json: clip_qkv: is 8.0, expected null: clipping of Q, K and V is not supported");
   CHECK(error_of_config(family_with("gemma", "use_bidirectional_attention", "true")) ==
         "config.json: use_bidirectional_attention: is true: attention to tokens that come later is "

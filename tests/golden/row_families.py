@@ -34,6 +34,9 @@ DOTS1 = family("Dots1ForCausalLM", "dots1", head_dim=8, attention_bias=False, nu
                norm_topk_prob=True, routed_scaling_factor=1.5, sliding_window=None, max_window_layers=3, scoring_func="noaux_tc",
                **UNTIED)
 ERNIE4_5 = family("Ernie4_5ForCausalLM", "ernie4_5", head_dim=12, use_bias=False, pad_token_id=0, **TIED)
+ERNIE4_5_MOE = {**family("Ernie4_5_MoeForCausalLM", "ernie4_5_moe", use_bias=False, pad_token_id=0, num_hidden_layers=3, moe_intermediate_size=24,
+                         moe_num_experts=6, moe_k=2, moe_num_shared_experts=1, moe_layer_start_index=1, moe_layer_end_index=-1,
+                         moe_layer_interval=1, moe_norm_min=1e-12), "head_dim": 12, **TIED}
 EXAONE4 = family("Exaone4ForCausalLM", "exaone4", num_hidden_layers=4, sliding_window=7, sliding_window_pattern=4, **UNTIED)
 EXAONE_MOE = family("ExaoneMoEForCausalLM", "exaone_moe", head_dim=12, num_hidden_layers=5, sliding_window=7, sliding_window_pattern=4,
                     first_k_dense_replace=1, moe_intermediate_size=24, num_experts=6, num_experts_per_tok=2, num_shared_experts=1,
@@ -106,6 +109,11 @@ CASES = {
     "ernie4_5": ERNIE4_5,
     "ernie4_5-bias": {**ERNIE4_5, **SEVEN, "use_bias": True, **UNTIED},
     "ernie4_5-new-keys": {**new_keys(ERNIE4_5), "num_key_value_heads": 4},
+    "ernie4_5-moe": ERNIE4_5_MOE,
+    "ernie4_5-moe-seven": {**without(ERNIE4_5_MOE, "moe_num_shared_experts", "moe_layer_start_index"), **SEVEN, "hidden_size": 32, "num_hidden_layers": 5,
+                           "moe_layer_interval": 2, "moe_layer_end_index": 3, "moe_k": 3, **UNTIED},
+    "ernie4_5-moe-new-keys": {**without(new_keys(ERNIE4_5_MOE), "head_dim"), "num_hidden_layers": 2, "moe_layer_start_index": 0, "num_key_value_heads": 4,
+                              "moe_num_shared_experts": 0},
     "exaone4": EXAONE4,
     "exaone4-full": {**EXAONE4, **SEVEN, "sliding_window": None, "sliding_window_pattern": None, "num_hidden_layers": 2,
                      "layer_types": ["full_attention"] * 2},

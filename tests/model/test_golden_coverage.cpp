@@ -97,6 +97,8 @@ TEST_CASE("goldens: every form of router is in one") {
     if (routing.score == RouterScore::sigmoid && !routing.weigh_input)
       has.insert(routing.normalise ? "sigmoid, normalised" : "sigmoid, as it is");
     if (experts.choice_bias) has.insert("bias of the choice");
+    if (experts.choice_bias && routing.score == RouterScore::softmax)
+      has.insert("bias of the choice, by softmax");
     if (routing.groups > 1 && routing.groups_kept < routing.groups) has.insert("groups");
     if (routing.scale != 1.0) has.insert("scale");
     if (routing.weigh_input) has.insert("on the way in");
@@ -116,10 +118,10 @@ TEST_CASE("goldens: every form of router is in one") {
   }
   for (const char* form :
        {"softmax, normalised", "softmax, as it is", "softmax of chosen", "sigmoid, normalised",
-        "sigmoid, as it is", "bias of the choice", "groups", "scale", "on the way in",
-        "one expert a token", "more than two experts a token", "shared, gated", "shared, as it is",
-        "dense layers between", "beside a dense part", "factors", "without gates",
-        "between two products"}) {
+        "sigmoid, as it is", "bias of the choice", "bias of the choice, by softmax", "groups",
+        "scale", "on the way in", "one expert a token", "more than two experts a token",
+        "shared, gated", "shared, as it is", "dense layers between", "beside a dense part",
+        "factors", "without gates", "between two products"}) {
     CAPTURE(form);
     CHECK(has.contains(form));
   }

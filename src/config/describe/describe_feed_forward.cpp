@@ -49,12 +49,22 @@ bool lists(const Json& text, const char* key, int64_t layer) {
   return false;
 }
 
+// ERNIE has experts from a first layer to a last one, in each of them or in every second and so on.
+bool is_expert_layer_of_ernie(const Json& text, int64_t layer) {
+  const int64_t end = text.get_int("moe_layer_end_index", -1);
+  const int64_t interval = text.get_int("moe_layer_interval", 1);
+  return layer >= text.get_int("moe_layer_start_index", 1) && (end == -1 || layer <= end) &&
+         (interval < 1 || (layer + 1) % interval == 0);
+}
+
 // Whether this layer of a model with experts has experts itself.
 bool is_expert_layer(const Json& text, int64_t layer) {
   if (const auto types = text.find("mlp_layer_types")) {
     const auto i = static_cast<size_t>(layer);
     return i < types->size() && (*types)[i].as_string() == "sparse";
   }
+  if (text.get_string("model_type", "") == "ernie4_5_moe")
+    return is_expert_layer_of_ernie(text, layer);
   if (text.has("moe_layers")) return lists(text, "moe_layers", layer);
   const std::string type = text.get_string("model_type", "");
   const bool one = std::find(kOneDense.begin(), kOneDense.end(), type) != kOneDense.end();

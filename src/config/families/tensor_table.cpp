@@ -233,11 +233,13 @@ void add_tensor(const TensorRow& row, const ModelConfig& config, int64_t layer, 
     const RoleTensor of_role = tensor_of(each, config, layer);
     FP8KV_ASSERT(of_role.exists && of_role.has_bias == first.has_bias);
     FP8KV_ASSERT(of_role.shape.rank() == first.shape.rank());
-    weight.parts.push_back({each, rows, of_role.shape[0]});
-    rows += of_role.shape[0];
+    const int64_t more = row.one_row ? 1 : of_role.shape[0];
+    weight.parts.push_back({each, rows, more});
+    rows += more;
   }
   const bool turned = is_turned(row.layout);
-  weight.shape = first.shape.rank() == 1   ? Shape{rows}
+  weight.shape = row.one_row               ? Shape{rows, first.shape[0]}
+                 : first.shape.rank() == 1 ? Shape{rows}
                  : first.shape.rank() == 3 ? Shape{rows, first.shape[1], first.shape[2]}
                  : turned                  ? Shape{first.shape[1], rows}
                                            : Shape{rows, first.shape[1]};

@@ -102,6 +102,7 @@ constexpr RuntimeModel kModels[] = {
     {"MellumForCausalLM", "mellum", {from({0, 22, 1}), from({0, 5, 16}), never, from({5, 10, 1})}},
     {"PersimmonForCausalLM", "persimmon", {always.until({0, 26}), from({0, 4, 10}), never, always}},
     {"HYV3ForCausalLM", "hy_v3", {from({0, 20}), from({0, 5, 11}), never, from({5, 6})}},
+    {"Ernie4_5_MoeForCausalLM", "ernie4_5_moe", {from({0, 9, 2}), from({0, 5, 1}), never, from({4, 54})}},
     {"Gemma3ForConditionalGeneration", "gemma3", {from({0, 8}), from({0, 4, 5}), from({3, 2}), from({4, 50})}},
     {"Gemma3nForConditionalGeneration", "gemma3n", {from({0, 9, 2}), from({0, 4, 9}), never, from({4, 53})}},
     {"Gemma4ForConditionalGeneration", "gemma4", {from({0, 19}), from({0, 5, 11}), never, from({5, 5})}},

@@ -9,6 +9,7 @@ Architecture arcee();
 Architecture cwm();
 Architecture dots1();
 Architecture ernie4_5();
+Architecture ernie4_5_moe();
 Architecture exaone4();
 Architecture exaone_moe();
 Architecture exaone_moe_first_name();
@@ -43,6 +44,7 @@ std::span<const Architecture> family_rows() {
       cwm(),
       dots1(),
       ernie4_5(),
+      ernie4_5_moe(),
       exaone4(),
       exaone_moe(),
       exaone_moe_first_name(),
