@@ -27,6 +27,10 @@ namespace {
 
 constexpr const char* kUnquantised = "calibrate the unquantised model that this one was made from";
 
+constexpr const char* kOneDtype =
+    "save the model in one dtype: M.from_pretrained(FOLDER, torch_dtype=...)"
+    ".save_pretrained(NEW_FOLDER)";
+
 // The tensors that a checkpoint of this model must hold.
 class Expected {
  public:
@@ -105,9 +109,9 @@ void check_shapes(const Checkpoint& checkpoint, const ModelWeights& weights,
 // Training tools keep these tensors in F32. In 16 bits other experts would be chosen, and states
 // would decay at other speeds.
 bool may_be_f32(TensorRole role) {
-  return role == TensorRole::choice_bias || role == TensorRole::state_decay ||
-         role == TensorRole::state_step_bias || role == TensorRole::state_skip ||
-         role == TensorRole::state_norm;
+  return role == TensorRole::choice_bias || role == TensorRole::router ||
+         role == TensorRole::state_decay || role == TensorRole::state_step_bias ||
+         role == TensorRole::state_skip || role == TensorRole::state_norm;
 }
 
 // The dtype that all plain weights share. A mixed checkpoint was saved half converted, or is of an
@@ -126,10 +130,26 @@ DType shared_dtype(const Checkpoint& checkpoint, const ModelConfig& config,
     if (entry->dtype == first->dtype) continue;
     throw Error(cat(tensor_of(checkpoint, tensor.name), ": is ", dtype_name(entry->dtype), ", but ",
                     quote(first->name), " is ", dtype_name(first->dtype)),
-                "save the model in one dtype: M.from_pretrained(FOLDER, torch_dtype=...)"
-                ".save_pretrained(NEW_FOLDER)");
+                kOneDtype);
   }
   return first ? first->dtype : DType::bf16;
+}
+
+// Whether all routers are F32 beside weights in 16 bits. Throws if only some are.
+bool has_f32_routers(const Checkpoint& checkpoint, const ModelConfig& config,
+                     const Expected& expected) {
+  const std::string* f32 = nullptr;
+  const std::string* other = nullptr;
+  for (const ModelTensor& tensor : expected.tensors()) {
+    if (tensor.parts.front().role != TensorRole::router) continue;
+    const TensorEntry* entry = checkpoint.find(tensor.name);
+    if (entry == nullptr || config.dtype == DType::f32) continue;
+    (entry->dtype == DType::f32 ? f32 : other) = &tensor.name;
+  }
+  if (f32 == nullptr || other == nullptr) return f32 != nullptr;
+  throw Error(cat(tensor_of(checkpoint, *f32), ": is F32, but ", quote(*other), " is ",
+                  dtype_name(config.dtype)),
+              kOneDtype);
 }
 
 // Checks tied weights that are both stored. If they differ, transformers 5 computes with lm_head,
@@ -326,6 +346,9 @@ ModelConfig read_model_config(const Checkpoint& checkpoint) {
   const Expected expected(config, needs_embed, !tied || has_lm_head);
   check_quantised_tensors(checkpoint);
   config.dtype = shared_dtype(checkpoint, config, expected);
+  if (config.experts) {
+    config.experts->f32_router = has_f32_routers(checkpoint, config, expected);
+  }
   const ModelWeights weights(checkpoint, config.dtype);
   const QuantConfig quant = read_quant_config(checkpoint);
   check_shapes(checkpoint, weights, expected, quantised_weights(quant, linear_modules(config)));

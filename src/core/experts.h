@@ -58,6 +58,7 @@ struct ExpertsConfig {
   // norm before the outputs are added: Gemma 4.
   bool beside_dense = false;
   bool router_norm = false;  // the router norms the stream itself, and multiplies by 1 / sqrt(dim)
+  bool f32_router = false;   // the files have routers in F32 beside weights in 16 bits
   bool factors = false;      // each expert's final weight is multiplied by the expert's own number
   std::optional<ClampedSwiglu> swiglu = {};  // replaces the model's activation in experts
 };

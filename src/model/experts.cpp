@@ -2,6 +2,8 @@
 
 #include <array>
 #include <cmath>
+#include <numeric>
+#include <vector>
 
 #include "base/error.h"
 
@@ -23,6 +25,14 @@ ExpertsForward::ExpertsForward(Backend& backend, const ModelConfig& config, int6
   ids_ = backend.allocate(DType::i32, Shape{max_rows, experts_.routing.per_token});
   chosen_weights_ = backend.allocate(DType::f32, Shape{max_rows, experts_.routing.per_token});
   const DType dtype = backend.activation_dtype(config.dtype);
+  if (experts_.f32_router && dtype != DType::f32) {
+    wide_ = backend.allocate(DType::f32, Shape{max_rows, config.dim});
+    std::vector<int32_t> rows(static_cast<size_t>(max_rows));
+    std::iota(rows.begin(), rows.end(), 0);
+    rows_ = backend.allocate(DType::i32, Shape{max_rows});
+    backend.copy_in(rows_.view(), {reinterpret_cast<const std::byte*>(rows.data()), DType::i32,
+                                   rows_.view().shape});
+  }
   if (experts_.inner_dim > 0) {
     inner_ = backend.allocate(dtype, Shape{max_rows, experts_.inner_dim});
     inner_made_ = backend.allocate(dtype, Shape{max_rows, experts_.inner_dim});
@@ -35,20 +45,26 @@ ExpertsForward::ExpertsForward(Backend& backend, const ModelConfig& config, int6
 
 uint64_t ExpertsForward::bytes() const {
   uint64_t bytes = 0;
-  for (const Tensor* each : {&logits_, &ids_, &chosen_weights_, &inner_, &inner_made_,
-                             &shared_gate_, &shared_up_, &shared_weights_}) {
+  for (const Tensor* each : {&logits_, &ids_, &chosen_weights_, &wide_, &rows_, &inner_,
+                             &inner_made_, &shared_gate_, &shared_up_, &shared_weights_}) {
     if (each->view().shape.rank() > 0) bytes += each->view().bytes();
   }
   return bytes;
 }
 
 void ExpertsForward::choose(const LayerExperts& weights, const ConstTensorView& x) {
-  const TensorView logits = logits_.first(x.shape[0]);
-  backend_.linear(x, std::array{project(weights.router, logits)});
+  const int64_t n = x.shape[0];
+  const TensorView logits = logits_.first(n);
+  ConstTensorView in = x;
+  if (wide_.view().shape.rank() > 0) {
+    backend_.embed(x, rows_.first(n), wide_.first(n));
+    in = wide_.first(n);
+  }
+  backend_.linear(in, std::array{project(weights.router, logits)});
   if (experts_.router_norm) {
     backend_.scale(logits, 1.0f / std::sqrt(static_cast<float>(x.shape[1])), 0.0f);
   }
-  backend_.route(logits, experts_.routing, weights.terms, chosen(x.shape[0]));
+  backend_.route(logits, experts_.routing, weights.terms, chosen(n));
 }
 
 Routed ExpertsForward::chosen(int64_t rows) const {

@@ -17,6 +17,7 @@
 #include "checkpoint/read_model_config.h"
 #include "support/backends/gpu_backends.h"
 #include "support/models/block_model.h"
+#include "support/models/f32_router.h"
 #include "support/models/family_model.h"
 #include "support/models/fused_model.h"
 #include "support/models/input_ranges.h"
@@ -288,6 +289,22 @@ TEST_CASE("gpu model: logits of every family are transformers'") {
       if (!simulated || !first) check(steps);
     }
   }
+}
+
+TEST_CASE("gpu model: a router in F32 beside BF16 weights keeps its digits") {
+  const test::TempDir temp;
+  const std::vector<int32_t> ids = ids_below(64, 30);
+  const auto logits = [&](Backend& backend, DType dtype) {
+    const auto folder = temp / std::string(dtype_name(dtype));
+    test::write_close_routers(folder, dtype, 0);
+    const Checkpoint checkpoint = Checkpoint::open(folder);
+    return test::run_model(checkpoint, read_model_config(checkpoint), backend, ids);
+  };
+  const auto exact = logits(*make_cpu_backend(1), DType::f32);
+  test::on_every_backend([&](Backend& backend) {
+    // BF16 changes logits by about 2^-8. Another expert changes them by their own size.
+    CHECK(test::logit_difference(logits(backend, DType::bf16), exact) < 0.1);
+  });
 }
 
 // Runs each golden on one backend, in turn; on simulators only every third golden.

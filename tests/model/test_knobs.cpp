@@ -321,10 +321,11 @@ const Knob kKnobs[] = {
 
 // Does not compile with a member more or less: each has a row above, or a word here.
 [[maybe_unused]] void all_members_are_known() {
-  // The tensors' shapes give count, hidden_dim and inner_dim. router_norm always comes with
-  // beside_dense.
+  // The tensors' shapes give count, hidden_dim and inner_dim, and their dtypes f32_router.
+  // router_norm always comes with beside_dense.
   [[maybe_unused]] const auto [count, hidden_dim, inner_dim, routing, choice_bias, shared, gate,
-                               bias, beside, router_norm, factors, swiglu] = ExpertsConfig{};
+                               bias, beside, router_norm, f32_router, factors, swiglu] =
+      ExpertsConfig{};
   // The tensors' shapes give conv_width.
   [[maybe_unused]] const auto [update, state_norm, skip, conv_bias, state_bias, state_out_bias,
                                multipliers, least, most, k_heads, k_dim, v_heads, of_v_dim, width] =

@@ -106,11 +106,13 @@ std::string tensor_bytes(const TinyTensor& tensor, DType dtype) {
 
 void write_shard(const fs::path& path, std::span<const TinyTensor> tensors, DType dtype) {
   std::vector<std::string> data;
-  for (const TinyTensor& tensor : tensors) data.push_back(tensor_bytes(tensor, dtype));
+  for (const TinyTensor& tensor : tensors)
+    data.push_back(tensor_bytes(tensor, tensor.dtype.value_or(dtype)));
   std::vector<TensorToWrite> items;
   for (size_t i = 0; i < tensors.size(); ++i) {
     const auto* bytes = reinterpret_cast<const std::byte*>(data[i].data());
-    items.push_back({tensors[i].name, ConstTensorView(bytes, dtype, tensors[i].shape)});
+    const DType of_tensor = tensors[i].dtype.value_or(dtype);
+    items.push_back({tensors[i].name, ConstTensorView(bytes, of_tensor, tensors[i].shape)});
   }
   std::ofstream(path, std::ios::binary) << safetensors_bytes(items, {{"format", "pt"}});
 }
@@ -321,7 +323,7 @@ void write_tiny_weights(const fs::path& folder, const std::vector<TinyTensor>& t
   uint64_t total_bytes = 0;
   JsonWriter json;
   for (const TinyTensor& tensor : tensors) {
-    total_bytes += tensor.values.size() * dtype_bytes(dtype);
+    total_bytes += tensor.values.size() * dtype_bytes(tensor.dtype.value_or(dtype));
   }
   json.begin_object().key("metadata").begin_object().member("total_size", total_bytes);
   json.end_object().key("weight_map").begin_object();

@@ -72,6 +72,7 @@ struct TinyTensor {
   std::string name;
   Shape shape;
   std::vector<float> values;
+  std::optional<DType> dtype = {};  // if it differs from the model's
 };
 
 // Names of the norms after a layer's blocks: OLMo 2's, or for other models invented ones.

@@ -1,0 +1,42 @@
+// Routers in F32 beside weights in 16 bits, the way training tools keep them.
+#include <numeric>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "backend/cpu/cpu_backend.h"
+#include "support/models/f32_router.h"
+#include "support/models/family_model.h"
+#include "support/models/run_model.h"
+
+namespace fp8kv {
+
+TEST_CASE("experts: a router in F32 beside BF16 weights keeps its digits") {
+  const test::TempDir temp;
+  const auto backend = make_cpu_backend(2);
+  std::vector<int32_t> ids(40);
+  std::iota(ids.begin(), ids.end(), 5);
+  const auto logits = [&](const char* name, DType dtype, size_t first_f32) {
+    test::write_close_routers(temp / name, dtype, first_f32);
+    const Checkpoint checkpoint = Checkpoint::open(temp / name);
+    return test::run_model(checkpoint, read_model_config(checkpoint), *backend, ids);
+  };
+  const auto exact = logits("f32", DType::f32, 0);
+  const auto mixed = logits("mixed", DType::bf16, 0);
+  const auto rounded = logits("bf16", DType::bf16, 2);
+  // BF16 weights change logits by about 2^-8. Another expert changes them by their own size.
+  CHECK(test::logit_difference(mixed, exact) < 0.05);
+  CHECK(test::logit_difference(rounded, exact) > 0.2);
+}
+
+TEST_CASE("experts: routers in F32 in some layers alone are refused") {
+  const test::TempDir temp;
+  test::write_close_routers(temp / "model", DType::bf16, 1);
+  const Checkpoint checkpoint = Checkpoint::open(temp / "model");
+  CHECK(test::error_of([&] { read_model_config(checkpoint); }) ==
+        cat(quote((temp / "model").string()),
+            ": tensor 'model.layers.1.mlp.gate.weight': is F32, but "
+            "'model.layers.0.mlp.gate.weight' is BF16"));
+}
+
+}  // namespace fp8kv
