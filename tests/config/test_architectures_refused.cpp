@@ -398,10 +398,12 @@ TEST_CASE("architectures: ropes of a GPT-J that runtimes would compute otherwise
         "transformers does not scale the rope of a GPT-J");
 }
 
-TEST_CASE("architectures: a rope outside of rope_parameters is refused in Mellum") {
+TEST_CASE("architectures: a Mellum needs layer_types, and a rope in rope_parameters alone") {
   CHECK(error_of_config(family_with("mellum", "rope_theta", "500.0")) ==
         "config.json: rope_theta: is 500.0, expected null: transformers ignores it here. Write "
         "rope_parameters with an object for 'full_attention' and one for 'sliding_attention'");
+  CHECK(error_of_config(family_with("mellum", "layer_types", "null")) ==
+        "config.json: the key 'layer_types' is null");
 }
 
 TEST_CASE("architectures: keys of HunYuan 3 that only vLLM reads have to agree") {
@@ -419,8 +421,6 @@ TEST_CASE("architectures: keys of HunYuan 3 that only vLLM reads have to agree")
         "config.json: mlp_bias: is true: a bias beside experts is not supported");
 }
 
-TEST_CASE("architectures: what a family's config may ask for, and is not computed, is refused") {
-  CHECK(error_of_config(family_with("olmo", "clip_qkv", "8.0")) ==
 TEST_CASE("architectures: what ERNIE with experts may ask for, and is not computed, is refused") {
   CHECK(error_of_config(family_with("ernie4_5-moe", "use_bias", "true")) ==
         "config.json: use_bias: is true: a bias beside experts is not supported");
@@ -429,6 +429,8 @@ TEST_CASE("architectures: what ERNIE with experts may ask for, and is not comput
         "weights, which is not supported");
 }
 
+TEST_CASE("architectures: what a family's config may ask for, and is not computed, is refused") {
+  CHECK(error_of_config(family_with("olmo", "clip_qkv", "8.0")) ==
         "config.json: clip_qkv: is 8.0, expected null: clipping of Q, K and V is not supported");
   CHECK(error_of_config(family_with("gemma", "use_bidirectional_attention", "true")) ==
         "config.json: use_bidirectional_attention: is true: attention to tokens that come later is "

@@ -15,6 +15,7 @@ void parse_mellum(const Json& config, ModelConfig& out) {
          ", expected null: transformers ignores it here. Write rope_parameters with an object for "
          "'full_attention' and one for 'sliding_attention'");
   }
+  config.at("layer_types");  // without it no layer has a window, though there is a sliding_window
   out.qkv_bias = out.o_bias = config.get_bool("attention_bias", false);
   out.block.qk_norm = QkNorm::per_head;
   parse_experts(config, {{"num_experts", "num_local_experts"}, "moe_intermediate_size"}, out);
