@@ -104,6 +104,8 @@ TEST_CASE("cli: an unknown flag is blamed, not the value behind it") {
        "'--color' is not a flag of verify; a terminal has colours unless NO_COLOR is set"},
       {{"calibrate", "m", "--limit", "8"},
        "'--limit' is not a flag of calibrate (did you mean '--samples'?)"},
+      {{"eval", "m", "--limit", "8"},
+       "'--limit' is not a flag of eval (did you mean '--samples'?)"},
       {{"eval", "m", "--tasks", "gsm8k"},
        "'--tasks' is not a flag of eval (did you mean '--task'?)"},
       {{"eval", "m", "--output_path", "f"},

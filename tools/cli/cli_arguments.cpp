@@ -34,7 +34,8 @@ bool takes_value(const CLI::Option& option) {
 
 // Replaces other spellings of the flag. Returns whether the next argument is its value. Throws for
 // an unknown flag.
-bool check_long_flag(const CLI::App& app, const CLI::App& command, std::string& argument) {
+bool check_long_flag(const CLI::App& command, const std::vector<std::string>& usable,
+                     std::string& argument) {
   const size_t equals = std::min(argument.find('='), argument.size());
   std::string name = argument.substr(0, equals);
   const CLI::Option* option = command.get_option_no_throw(name);
@@ -42,10 +43,10 @@ bool check_long_flag(const CLI::App& app, const CLI::App& command, std::string& 
     std::replace(name.begin(), name.end(), '_', '-');
     option = command.get_option_no_throw(name);
     if (option == nullptr) {
-      name = same_flag_here(name, flag_names(command));
+      name = same_flag_here(name, usable);
       option = name.empty() ? nullptr : command.get_option_no_throw(name);
     }
-    if (option == nullptr) fail_unknown_flag(app, command, argument);
+    if (option == nullptr) fail_unknown_flag(command, argument, usable);
     argument.replace(0, equals, name);
     return argument.size() == name.size() && takes_value(*option);
   }
@@ -53,15 +54,16 @@ bool check_long_flag(const CLI::App& app, const CLI::App& command, std::string& 
 }
 
 // Does the same for "-n", "-n5" and "-qv". Refuses "-ngl", which CLI11 could read as "-n gl".
-bool check_short_flags(const CLI::App& app, const CLI::App& command, std::string& argument) {
-  if (const std::string ours = same_flag_here(argument, flag_names(command)); !ours.empty()) {
+bool check_short_flags(const CLI::App& command, const std::vector<std::string>& usable,
+                       std::string& argument) {
+  if (const std::string ours = same_flag_here(argument, usable); !ours.empty()) {
     argument = ours;
     return takes_value(*command.get_option(ours));
   }
-  if (is_flag_of_others(argument)) fail_unknown_flag(app, command, argument);
+  if (is_flag_of_others(argument)) fail_unknown_flag(command, argument, usable);
   for (size_t i = 1; i < argument.size(); ++i) {
     const CLI::Option* option = command.get_option_no_throw(cat("-", argument[i]));
-    if (option == nullptr) fail_unknown_flag(app, command, argument);
+    if (option == nullptr) fail_unknown_flag(command, argument, usable);
     if (takes_value(*option)) return i + 1 == argument.size();
   }
   return false;
@@ -73,13 +75,15 @@ std::vector<std::string> read_arguments(const CLI::App& app, int argc, char** ar
   std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
   turn_words_into_flags(app, arguments);
   const CLI::App* command = find_command(app, arguments);
-  for (size_t i = 1; command != nullptr && i < arguments.size(); ++i) {
+  if (command == nullptr) return arguments;
+  const std::vector<std::string> usable = usable_flags(*command, arguments);
+  for (size_t i = 1; i < arguments.size(); ++i) {
     std::string& argument = arguments[i];
     if (argument == "--") break;
     if (argument.size() < 2 || argument[0] != '-') continue;
     const bool is_long = argument[1] == '-';
-    const bool value_follows = is_long ? check_long_flag(app, *command, argument)
-                                       : check_short_flags(app, *command, argument);
+    const bool value_follows = is_long ? check_long_flag(*command, usable, argument)
+                                       : check_short_flags(*command, usable, argument);
     if (value_follows) ++i;
   }
   return arguments;

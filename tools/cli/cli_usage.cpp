@@ -1,5 +1,7 @@
 #include "cli/cli_usage.h"
 
+#include <algorithm>
+
 #include <CLI/CLI.hpp>
 
 #include "about/help.h"
@@ -20,30 +22,34 @@ std::vector<std::string> command_names(const CLI::App& app, bool with_hidden = f
 
 // " (did you mean '--max-new-tokens'?)". Looks for a flag that moved to another command, then for
 // another tool's name, with or without a flag here, then for similar letters.
-std::string meant_flag(const CLI::App& command, const std::string& given) {
+std::string meant_flag(const CLI::App& command, const std::string& given,
+                       const std::vector<std::string>& usable) {
   const std::vector<std::string> known = flag_names(command);
   const std::string command_now = moved_to(command.get_name(), given);
   if (!command_now.empty()) return cat(": it is now 'fp8kv ", command_now, " PATH'");
-  const std::string ours = flag_of_others(given, known);
+  const std::string ours = flag_of_others(given, usable);
   if (!ours.empty()) return cat(" (did you mean ", quote(ours), "?)");
   if (const std::string why = why_needless(given); !why.empty()) return "; " + why;
   const bool takes_model = command.get_option_no_throw("model") != nullptr;
   if (takes_model && names_model(given)) return "; the model goes without a flag";
   const std::string by_letters = did_you_mean(given, known);
-  const std::string near = by_letters.empty() ? flag_near_others(given, known) : "";
+  const std::string near = by_letters.empty() ? flag_near_others(given, usable) : "";
   return near.empty() ? by_letters : cat(" (did you mean ", quote(near), "?)");
 }
 
-std::string unknown_flag(const CLI::App& app, const CLI::App* command, const std::string& given) {
+std::string unknown_flag(const CLI::App& command, const std::string& called,
+                         const std::string& given, const std::vector<std::string>& usable) {
   const std::string name = given.substr(0, given.find('='));
-  return cat(quote(name), " is not a flag of ",
-             command == nullptr ? "fp8kv itself" : command->get_name(),
-             meant_flag(command == nullptr ? app : *command, name));
+  return cat(quote(name), " is not a flag of ", called, meant_flag(command, name, usable));
 }
 
 std::string unknown_argument(const CLI::App& app, const CLI::App* command,
                              const std::string& given) {
-  if (given.size() > 1 && given[0] == '-') return unknown_flag(app, command, given);
+  if (given.size() > 1 && given[0] == '-') {
+    const CLI::App& asked = command == nullptr ? app : *command;
+    const std::string called = command == nullptr ? "fp8kv itself" : command->get_name();
+    return unknown_flag(asked, called, given, flag_names(asked));
+  }
   if (command != nullptr) return cat(quote(given), " is not expected here");
   return cat(quote(given), " is not a command", did_you_mean(given, command_names(app, true)),
              "; commands are: ", join(command_names(app)));
@@ -149,14 +155,30 @@ std::vector<std::string> flag_names(const CLI::App& command) {
   return names;
 }
 
+std::vector<std::string> usable_flags(const CLI::App& command,
+                                      const std::vector<std::string>& arguments) {
+  const auto is_given = [&](const CLI::Option* needed) {
+    return std::any_of(arguments.begin(), arguments.end(), [&](const std::string& argument) {
+      return needed->check_name(argument.substr(0, argument.find('=')));
+    });
+  };
+  std::vector<std::string> usable = flag_names(command);
+  std::erase_if(usable, [&](const std::string& name) {
+    const auto needs = command.get_option(name)->get_needs();
+    return !std::all_of(needs.begin(), needs.end(), is_given);
+  });
+  return usable;
+}
+
 void fail_usage(const CLI::App& app, const CLI::ParseError& error) {
   const auto chosen = app.get_subcommands();
   const CLI::App* command = chosen.empty() ? nullptr : chosen[0];
   fail_about(command, message_of(app, command, error));
 }
 
-void fail_unknown_flag(const CLI::App& app, const CLI::App& command, const std::string& given) {
-  fail_about(&command, unknown_flag(app, &command, given));
+void fail_unknown_flag(const CLI::App& command, const std::string& given,
+                       const std::vector<std::string>& usable) {
+  fail_about(&command, unknown_flag(command, command.get_name(), given, usable));
 }
 
 }  // namespace fp8kv
