@@ -13,9 +13,10 @@ namespace {
 constexpr int64_t kBlockRows = 512;
 // Strips whose sums are kept at once; the packed rows are read once for all of them. A matrix unit
 // reads the rows so fast that it wants more strips.
-constexpr int64_t kStrips = 2, kMaxStrips = 8;
-// Pieces of work a thread should find, so that a slow one does not hold up the rest.
-constexpr int64_t kJobsPerThread = 4;
+constexpr int64_t kStrips = 4, kMaxStrips = 8;
+// A job is one of this many for each thread in what is left, so that a slow thread does not hold up
+// the rest.
+constexpr int64_t kJobsPerThread = 2;
 
 // Strips [first_strip, end_strip) of one projection for rows [first_row, end_row): one job.
 struct Piece {
@@ -60,28 +61,34 @@ void compute(const Block& block, const Piece& piece, Scratch& scratch, CodeScrat
                   {out, out_dim, columns, bias.data(), piece.projection->accumulate}, codes);
 }
 
-// Cuts all projections of a block into jobs. The cut affects speed alone: no result depends on it.
+// Cuts all projections of a block into jobs, smaller ones towards the end, so that all threads end
+// together. The cut affects speed alone: no result depends on it.
 std::vector<Piece> make_pieces(const Block& block, int64_t threads, int64_t n_rows,
                                std::span<const Projection* const> projections) {
   const int64_t width = block.strip_width();
-  int64_t strips = 0;
-  for (const Projection* each : projections) strips += divide_up(each->weight.shape[0], width);
+  const auto strips_of = [&](const Projection* each) {
+    return divide_up(each->weight.shape[0], width);
+  };
+  int64_t left = 0;
+  for (const Projection* each : projections) left += strips_of(each);
   const int64_t wanted = threads == 1 ? 1 : threads * kJobsPerThread;
   const int64_t most = is_for_unit(block.rows.form) ? kMaxStrips : kStrips;
-  const int64_t unit = std::clamp<int64_t>(strips / wanted, 1, most);
   // Cuts rows only if there are too few strips for all threads, and then not below a few tiles.
   const int64_t row_parts =
-      std::clamp<int64_t>(wanted / std::max<int64_t>(strips, 1), 1,
+      std::clamp<int64_t>(wanted / std::max<int64_t>(left, 1), 1,
                           std::max<int64_t>(1, n_rows / (4 * block.kernels.tile_rows)));
   std::vector<Piece> pieces;
   for (const Projection* each : projections) {
-    const int64_t n_strips = divide_up(each->weight.shape[0], width);
-    for (int64_t strip = 0; strip < n_strips; strip += unit) {
+    const int64_t n_strips = strips_of(each);
+    for (int64_t strip = 0; strip < n_strips;) {
+      const int64_t share = threads == 1 ? most : std::clamp<int64_t>(left / wanted, 1, most);
+      const int64_t end = std::min(strip + share, n_strips);
       for (int64_t part = 0; part < row_parts; ++part) {
-        pieces.push_back({each, strip, std::min(strip + unit, n_strips),
-                          part_begin(n_rows, row_parts, part),
+        pieces.push_back({each, strip, end, part_begin(n_rows, row_parts, part),
                           part_begin(n_rows, row_parts, part + 1)});
       }
+      left -= end - strip;
+      strip = end;
     }
   }
   return pieces;

@@ -75,9 +75,39 @@ void pack_strip(const TileRows& rows, const ConstTensorView& weight, CodedRows* 
   }
 }
 
-// Adds one block of k to sums [rows][strip]; the first block sets them.
-void multiply_strip(const TileRows& rows, int64_t k_block, const float* panel, float* sums) {
+// Writes rows [begin, begin + count) of columns [first, first + strip) of the results.
+void write_rows(const float* sums, int64_t width, int64_t first, int64_t begin, int64_t count,
+                const ProductsOut& out) {
+  const int64_t columns = std::min(width, out.columns - first);
+  std::array<float, kMaxStrip> bias{};
+  if (out.bias != nullptr) std::copy_n(out.bias + first, columns, bias.data());
+  for (int64_t r = begin; r < begin + count; ++r) {
+    float* to = out.at + r * out.stride + first;
+    const float* from = sums + r * width;
+    if (out.add) {
+      for (int64_t j = 0; j < columns; ++j) to[j] += from[j] + bias[j];
+    } else {
+      for (int64_t j = 0; j < columns; ++j) to[j] = from[j] + bias[j];
+    }
+  }
+}
+
+// Fetches what write_rows will write: it lies row by row, and stores would wait for each line.
+void fetch_rows(int64_t first, int64_t begin, int64_t count, const ProductsOut& out) {
+  constexpr int kWrite = 1, kFirstCache = 3;
+  for (int64_t r = begin; r < begin + count; ++r) {
+    const float* to = out.at + r * out.stride + first;
+    __builtin_prefetch(to, kWrite, kFirstCache);
+    __builtin_prefetch(to + kCacheLine / 4, kWrite, kFirstCache);
+  }
+}
+
+// Adds one block of k to sums [rows][strip] of strip `strip` of the results; the first block sets
+// them. After the last block, writes the sums of each tile while they are in the first cache.
+void multiply_strip(const TileRows& rows, int64_t k_block, int64_t strip, const float* panel,
+                    float* sums, const ProductsOut& out) {
   const bool pairs = rows.packed.form == RowForm::bf16_pairs;
+  const bool last = k_block + 1 == rows.packed.blocks();
   const CpuKernels::Tile* tiles = pairs ? rows.kernels.pair_tiles : rows.kernels.tiles;
   const int depth = rows.packed.depth(k_block);
   const int steps = pairs ? (depth + 1) / 2 : depth;
@@ -86,24 +116,10 @@ void multiply_strip(const TileRows& rows, int64_t k_block, const float* panel, f
   for (int64_t t = 0; t < n_tiles; ++t) {
     const int64_t begin = part_begin(rows.n_rows, n_tiles, t);
     const int64_t count = part_begin(rows.n_rows, n_tiles, t + 1) - begin;
+    if (last) fetch_rows(strip * width, begin, count, out);
     tiles[count - 1](rows.packed.at(k_block, rows.first_row + begin), panel, steps,
                      sums + begin * width, width, k_block > 0);
-  }
-}
-
-// Writes columns [first, first + strip) of the results.
-void write_strip(const TileRows& rows, const float* sums, int64_t first, const ProductsOut& out) {
-  const int64_t width = rows.kernels.strip, count = std::min(width, out.columns - first);
-  std::array<float, kMaxStrip> bias{};
-  if (out.bias != nullptr) std::copy_n(out.bias + first, count, bias.data());
-  for (int64_t r = 0; r < rows.n_rows; ++r) {
-    float* to = out.at + r * out.stride + first;
-    const float* from = sums + r * width;
-    if (out.add) {
-      for (int64_t j = 0; j < count; ++j) to[j] += from[j] + bias[j];
-    } else {
-      for (int64_t j = 0; j < count; ++j) to[j] = from[j] + bias[j];
-    }
+    if (last) write_rows(sums, width, strip * width, begin, count, out);
   }
 }
 
@@ -175,10 +191,9 @@ void multiply_strips(const TileRows& rows, const WeightRows& weight, int64_t fir
   for (int64_t b = 0; b < rows.packed.blocks(); ++b) {
     for (int64_t s = 0; s < n_strips; ++s) {
       pack_strip(rows, weight.view, coded ? &*coded : nullptr, scratch, first_strip + s, b, panel);
-      multiply_strip(rows, b, panel, sums + s * size);
+      multiply_strip(rows, b, s, panel, sums + s * size, out);
     }
   }
-  for (int64_t s = 0; s < n_strips; ++s) write_strip(rows, sums + s * size, s * width, out);
 }
 
 DotWeights::DotWeights(const CpuKernels& kernels, RowForm form, const WeightRows& weight, int64_t n,

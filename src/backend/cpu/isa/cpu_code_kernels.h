@@ -86,12 +86,20 @@ struct CodeKernels {
   __builtin_prefetch(row + to + past, kRead, kSecondCache);
 }
 
+inline constexpr int64_t kCacheLine = 64;
+
+// Fetches ahead if a cache line of the row begins at byte `at`, for steps shorter than a line.
+[[gnu::always_inline]] inline void fetch_line_ahead(const std::byte* row, int64_t at,
+                                                    int64_t row_bytes) {
+  if (at % kCacheLine == 0) fetch_ahead(reinterpret_cast<const uint8_t*>(row), at, row_bytes);
+}
+
 // Fetches ahead for each cache line that begins in bytes [begin, end). Once per line: a second time
 // costs as much as reading the codes.
 [[gnu::always_inline]] inline void fetch_ahead(const uint8_t* row, int64_t begin, int64_t end,
                                                int64_t row_bytes) {
-  constexpr int64_t kLine = 64;
-  for (int64_t at = (begin + kLine - 1) / kLine * kLine; at < end; at += kLine) {
+  for (int64_t at = (begin + kCacheLine - 1) / kCacheLine * kCacheLine; at < end;
+       at += kCacheLine) {
     fetch_ahead(row, at, row_bytes);
   }
 }

@@ -26,6 +26,7 @@ FP8KV_AVX2 void dots_with(const std::byte* const* weights, const float* x, int64
 #pragma GCC unroll 4
     for (int w = 0; w < Count; ++w) {
       const __m256 weight = Vector<Element>::load(weights[First + w] + k * Element::kBytes);
+      fetch_line_ahead(weights[First + w], k * Element::kBytes, count * Element::kBytes);
 #pragma GCC unroll 4
       for (int r = 0; r < Rows; ++r) {
         sum[w][r] = _mm256_fmadd_ps(weight, _mm256_loadu_ps(x + r * x_stride + k), sum[w][r]);

@@ -156,6 +156,7 @@ FP8KV_AVX512 void dots(const std::byte* const* weights, const float* x, int64_t 
 #pragma GCC unroll 4
     for (int w = 0; w < kDotWeights; ++w) {
       const __m512 weight = Vector<Element>::load(weights[w] + k * Element::kBytes);
+      fetch_line_ahead(weights[w], k * Element::kBytes, count * Element::kBytes);
 #pragma GCC unroll 4
       for (int r = 0; r < Rows; ++r) {
         sum[w][r] = _mm512_fmadd_ps(weight, _mm512_loadu_ps(x + r * x_stride + k), sum[w][r]);
