@@ -42,11 +42,10 @@ std::string loss_places_words(const TokenFigures& figures) {
   const double more = figures.first_kld - figures.later_kld;
   const double error = std::hypot(figures.first_kld_error, figures.later_kld_error);
   if (share >= kLeastShare && more > 2 * error && figures.first_tokens < figures.tokens) {
-    words =
-        cat("The first ", kFirstTokens, " tokens of a window, attention sinks among them, lose ",
-            mean_text(figures.first_kld, figures.first_kld_error), " nats each, ", percent(share),
-            " of the whole; later ones lose ",
-            mean_text(figures.later_kld, figures.later_kld_error), ".");
+    words = cat("The first ", kFirstTokens, " tokens of a window (sinks) lose ",
+                mean_text(figures.first_kld, figures.first_kld_error), " nats each, ",
+                percent(share), " of the whole; later ones lose ",
+                mean_text(figures.later_kld, figures.later_kld_error), ".");
   }
   if (figures.heavy_share < kHeavyShare || figures.tokens < kHundredTokens) return words;
   return cat(words, words.empty() ? "" : " ", "One token in a hundred carries ",

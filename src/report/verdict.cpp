@@ -66,7 +66,7 @@ std::string names_of(const std::vector<const CandidateReport*>& candidates) {
   return join(names);
 }
 
-// The reason to advise this cache and no other of its kind.
+// The reason to advise this cache and no other of its kind. "" if there is no other.
 std::string choice_line(const CacheAdvice& advice) {
   const CandidateReport& best = *advice.cache;
   const std::string kind = cache_noun(best);
@@ -74,7 +74,7 @@ std::string choice_line(const CacheAdvice& advice) {
     return cat(best.name, " is a control: no other ", kind,
                " was measured. Calibrated scales cost no memory: measure --policy amax too.");
   }
-  if (advice.advisable == 1) return cat(best.name, " is the only ", kind, " measured.");
+  if (advice.advisable == 1) return "";
   if (std::isnan(best.total.kld)) {
     return cat(best.name, " is the first of ", advice.advisable, " ", kind,
                "s: none has a KL divergence that is a number.");
@@ -140,9 +140,7 @@ std::string capacity_line(const EvalReport& report, const CandidateReport& best)
   if (best.bytes_per_token == 0 || report.baseline.bytes_per_token == 0) return "";
   const double ratio = static_cast<double>(report.baseline.bytes_per_token) /
                        static_cast<double>(best.bytes_per_token);
-  return cat("The same memory holds ", short_number(ratio),
-             " times the tokens: ", grouped(best.bytes_per_token), " bytes each in place of ",
-             grouped(report.baseline.bytes_per_token), ".");
+  return cat("The same memory holds ", short_number(ratio), " times the tokens.");
 }
 
 std::string scales_line(const EvalReport& report) {

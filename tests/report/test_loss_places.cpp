@@ -26,8 +26,8 @@ TokenFigures figures() {
 TEST_CASE("loss_places: first tokens are named if they lose clearly more, and enough to matter") {
   CHECK(
       loss_places_words(figures()) ==
-      "The first 16 tokens of a window, attention sinks among them, lose 0.2 ± 0.03 nats each, 38 "
-      "% of the whole; later ones lose 0.01 ± 0.001.");
+      "The first 16 tokens of a window (sinks) lose 0.2 ± 0.03 nats each, 38 % of the whole; later "
+      "ones lose 0.01 ± 0.001.");
   TokenFigures noisy = figures();
   noisy.first_kld_error = 0.1;
   CHECK(loss_places_words(noisy) == "");
