@@ -164,6 +164,10 @@ TEST_CASE("cli certificate: scales that cannot be judged pass with a warning, or
   const test::CliResult warned = run(inject("little.json", "a"), {});
   CHECK(warned.exit_code == 0);
   CHECK(warned.err.find("warning: " + missing) != std::string::npos);
+  const std::string in_folder = "'a': too little text: 100 tokens; 900 more are needed\n";
+  CHECK(run({"verify", "a"}, {}).err == "warning: " + in_folder);
+  CHECK(run({"verify", "a"}, {"--require-evidence", "-q"}).err ==
+        "fp8kv: verify: " + in_folder + "help: calibrate on more text\n");
   const test::CliResult refused = run(inject("little.json", "b"), {"--require-evidence", "-q"});
   CHECK(refused.exit_code == 1);
   CHECK(refused.err == "fp8kv: inject: " + missing + "help: calibrate on more text\n");

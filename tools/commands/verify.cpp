@@ -73,6 +73,11 @@ void run_command(const VerifyOptions& options) {
       [&](const Diagnosis& each) { return each.grave || (!each.harmless && !report.refusal); });
   say_diagnoses(options.path, said, log);
   for (const std::string& each : report.warnings) log.warn(each);
+  const std::string missing = missing_evidence(report.provenance);
+  const std::string little =
+      missing.empty() ? "" : cat(quote(options.path.string()), ": ", missing);
+  // Scales of other tools have no record of their text. They get no warning.
+  if (!little.empty() && report.provenance.windows > 0) log.warn(little);
   const bool all = options.all || !options.runtimes.empty();
   const VerifyDetail detail = all ? VerifyDetail::all : VerifyDetail::newest;
   options.json ? print(verify_json(options, report)) : print_text(verify_text(report, detail));
@@ -86,10 +91,8 @@ void run_command(const VerifyOptions& options) {
                       options.force);
   }
   throw_losses(options, report);
-  const std::string missing = missing_evidence(report.provenance);
-  if (!options.require_evidence || missing.empty()) return;
-  throw Error(cat(quote(options.path.string()), ": ", missing), "calibrate on more text",
-              ErrorKind::check);
+  if (!options.require_evidence || little.empty()) return;
+  throw Error(little, "calibrate on more text", ErrorKind::check);
 }
 
 }  // namespace fp8kv
