@@ -1,11 +1,17 @@
+#include <algorithm>
 #include <cmath>
+#include <cstdio>
+#include <sstream>
 #include <string>
+#include <utility>
 
 #include <doctest/doctest.h>
 
 #include "report/certificate.h"
 #include "report/certificate_words.h"
 #include "report/evidence.h"
+#include "support/places.h"
+#include "support/run_cli.h"
 
 namespace fp8kv {
 namespace {
@@ -127,6 +133,32 @@ TEST_CASE("evidence: with too little text no layer is called safe, and what is l
   from.tokens = 1000;
   const Certificate enough = certify(scales, KvFormat::e4m3fn);
   CHECK(verdict_sentence(enough) == "layer 0 needs its scale; 1.0 is safe in the other layer");
+}
+
+TEST_CASE("evidence: the script that counts how often the rule holds has this rule") {
+  const std::string script = R"(import sys
+sys.path.insert(0, sys.argv[1])
+from real.evidence import needed_room
+for arguments in ((1, 1), (1, 1.05), (3, 4), (2, 4), (7, 100)):
+    print(repr(needed_room(*arguments)))
+)";
+  const std::string scripts = (test::source_dir() / "scripts").string();
+  const test::CliResult python =
+      test::run_cli({"python3", "-B", "-c", script, scripts}, {.program = "/usr/bin/env"});
+  if (python.exit_code == 127) {
+    std::printf("[skipped] python3 is not there\n");
+    return;
+  }
+  REQUIRE(python.exit_code == 0);
+  std::istringstream lines(python.out);
+  const std::pair<double, double> amax[] = {{1, 1}, {1, 1.05}, {3, 4}, {2, 4}, {7, 100}};
+  for (const auto& [half, whole] : amax) {
+    double room = 0;
+    REQUIRE(static_cast<bool>(lines >> room));
+    const double ours =
+        std::max(kLeastUnitSaturationMargin, TextEvidence::room_for(whole / half - 1));
+    CHECK(room == doctest::Approx(ours).epsilon(1e-12));
+  }
 }
 
 }  // namespace
