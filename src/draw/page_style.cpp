@@ -35,7 +35,9 @@ p{margin:.5rem 0;max-width:44rem;overflow-wrap:anywhere}
 .badge{color:var(--v);border:1px solid;border-radius:.25rem;padding:0 .35rem;font-weight:600}
 .sign{display:inline-block;width:30px;margin-right:.5rem}
 figure{margin:1rem 0}
-.scroll{overflow-x:auto;max-width:100%}
+.scroll{overflow-x:auto;max-width:100%;background:
+linear-gradient(to left,var(--paper) 1rem,transparent) right/2rem 100% no-repeat local,
+linear-gradient(to left,var(--line),transparent) right/.75rem 100% no-repeat}
 .legend{display:flex;flex-wrap:wrap;gap:.125rem 1.25rem;list-style:none;margin:.25rem 0;padding:0;
 font-size:.875rem}
 .legend li{display:flex;align-items:center;gap:.4rem;min-width:0;overflow-wrap:anywhere}
@@ -85,13 +87,15 @@ mark{background:#fde737;color:#000;border-bottom:2px solid var(--ink);print-colo
 -webkit-print-color-adjust:exact}
 mark.end{font-style:italic}
 .answers{grid-template-columns:minmax(8rem,14rem) 1fr}.answers dt{overflow-wrap:anywhere}
+@media(max-width:66rem){.wide{font-size:.75rem}
+.wide th:not(:first-child),.wide td:not(:first-child){padding:.25rem .3rem}}
 @media screen and (max-width:48rem){.hint{display:block;margin:.25rem 0}}
 @media(max-width:40rem){main{padding-top:1.5rem}dl,.answers,.pair{grid-template-columns:1fr;gap:0}
 dd{margin-bottom:.5rem}}
 @media print{:root{color-scheme:light;--paper:#fff;--ink:#000;--soft:#444;--line:#bbb;--box:#fff;
 --s0:#0072b2;--s1:#c44e00;--s2:#333708;--s3:#8f76fa;--s4:#77195b;--s5:#a07e98;--s6:#281d89;
 --s7:#af684e;--good:#00694e;
---unsure:#7a5200;--bad:#a63d00}main{max-width:none;padding:0}.plot{min-width:0}.scroll{overflow:visible}
+--unsure:#7a5200;--bad:#a63d00}main{max-width:none;padding:0}.plot{min-width:0}.scroll{overflow:visible;background:none}
 figure,tr{break-inside:avoid}h2,h3{break-after:avoid}table,.wide{font-size:.6rem}
 .heat th,.heat td{width:2.6rem;min-width:2.6rem;max-width:2.6rem}
 th{white-space:normal}td.n{white-space:normal;overflow-wrap:anywhere}th,td,.wide th,.wide td{padding:.15rem .25rem}}
