@@ -93,12 +93,15 @@ void write_rows(const float* sums, int64_t width, int64_t first, int64_t begin, 
 }
 
 // Fetches what write_rows will write: it lies row by row, and stores would wait for each line.
-void fetch_rows(int64_t first, int64_t begin, int64_t count, const ProductsOut& out) {
+void fetch_rows(int64_t width, int64_t first, int64_t begin, int64_t count,
+                const ProductsOut& out) {
   constexpr int kWrite = 1, kFirstCache = 3;
+  const int64_t columns = std::min(width, out.columns - first);
   for (int64_t r = begin; r < begin + count; ++r) {
     const float* to = out.at + r * out.stride + first;
-    __builtin_prefetch(to, kWrite, kFirstCache);
-    __builtin_prefetch(to + kCacheLine / 4, kWrite, kFirstCache);
+    for (int64_t j = 0; j < columns; j += kCacheLine / static_cast<int64_t>(sizeof(float))) {
+      __builtin_prefetch(to + j, kWrite, kFirstCache);
+    }
   }
 }
 
@@ -116,7 +119,7 @@ void multiply_strip(const TileRows& rows, int64_t k_block, int64_t strip, const 
   for (int64_t t = 0; t < n_tiles; ++t) {
     const int64_t begin = part_begin(rows.n_rows, n_tiles, t);
     const int64_t count = part_begin(rows.n_rows, n_tiles, t + 1) - begin;
-    if (last) fetch_rows(strip * width, begin, count, out);
+    if (last) fetch_rows(width, strip * width, begin, count, out);
     tiles[count - 1](rows.packed.at(k_block, rows.first_row + begin), panel, steps,
                      sums + begin * width, width, k_block > 0);
     if (last) write_rows(sums, width, strip * width, begin, count, out);
