@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "backend/cpu/isa/cpu_isa.h"
-#include "base/cpu_topology.h"
+#include "base/machine/cpu_topology.h"
 #include "base/rng.h"
 #include "cpu_bench.h"
 

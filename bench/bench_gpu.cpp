@@ -16,8 +16,8 @@
 #include "backend/open/plugin.h"
 #include "base/error.h"
 #include "base/rng.h"
-#include "core/fp8.h"
-#include "core/histogram.h"
+#include "core/numbers/fp8.h"
+#include "core/numbers/histogram.h"
 #include "gpu_bench.h"
 
 namespace fp8kv::bench {

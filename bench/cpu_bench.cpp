@@ -5,7 +5,7 @@
 #include <numeric>
 
 #include "base/rng.h"
-#include "core/half.h"
+#include "core/numbers/half.h"
 
 namespace fp8kv::bench {
 

@@ -11,7 +11,7 @@
 namespace fp8kv::bench {
 
 inline constexpr double kSeconds = 0.7;
-inline constexpr int32_t kPageSize = 64;  // see model/kv_cache.h
+inline constexpr int32_t kPageSize = 64;  // see model/cache/kv_cache.h
 
 struct Limits {
   double peak_f32;

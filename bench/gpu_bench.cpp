@@ -10,8 +10,8 @@
 
 #include "base/error.h"
 #include "base/rng.h"
-#include "core/fp8.h"
-#include "core/half.h"
+#include "core/numbers/fp8.h"
+#include "core/numbers/half.h"
 
 namespace fp8kv::bench {
 namespace {

@@ -16,8 +16,8 @@
 #include <arm_neon.h>
 #endif
 
-#include "backend/cpu/cpu_memory.h"
-#include "backend/cpu/isa/cpu_kernels.h"
+#include "backend/cpu/isa/common/cpu_kernels.h"
+#include "backend/cpu/memory/cpu_memory.h"
 
 namespace fp8kv::bench {
 namespace {

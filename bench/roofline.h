@@ -4,7 +4,7 @@
 #include <chrono>
 
 #include "backend/cpu/cpu_backend.h"
-#include "base/thread_pool.h"
+#include "base/machine/thread_pool.h"
 
 namespace fp8kv::bench {
 

@@ -2,11 +2,11 @@
 // have checked the arguments. Sizes are those of backend/backend.h, and pointers are the device's.
 #pragma once
 
-#include "core/block.h"
-#include "core/experts.h"
-#include "core/paged.h"
-#include "core/quantised_matrix.h"
-#include "core/recurrence.h"
+#include "core/cache/paged.h"
+#include "core/model/block.h"
+#include "core/model/experts.h"
+#include "core/model/quantised_matrix.h"
+#include "core/model/recurrence.h"
 #include "kernels/device/gpu.h"
 
 namespace fp8kv::FP8KV_GPU {

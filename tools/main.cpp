@@ -7,7 +7,7 @@
 #include "base/interrupt.h"
 #include "cli/cli.h"
 #include "commands/commands.h"
-#include "files/file.h"
+#include "files/output/write_file.h"
 #include "inputs/addresses.h"
 #include "options/model_names.h"
 

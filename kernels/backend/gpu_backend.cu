@@ -2,7 +2,7 @@
 #include <array>
 #include <vector>
 
-#include "core/sampling.h"
+#include "core/numbers/sampling.h"
 #include "kernels/backend/gpu_backend.h"
 #include "kernels/backend/gpu_ops.h"
 

@@ -2,7 +2,7 @@
 
 #include <type_traits>
 
-#include "core/block.h"
+#include "core/model/block.h"
 #include "kernels/blocks/elements.cuh"
 
 namespace fp8kv::FP8KV_GPU {

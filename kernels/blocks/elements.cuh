@@ -3,8 +3,8 @@
 
 #include <optional>
 
-#include "core/kv_rows.h"
-#include "core/paged.h"
+#include "core/cache/kv_rows.h"
+#include "core/cache/paged.h"
 #include "kernels/device/gpu.h"
 
 namespace fp8kv::FP8KV_GPU {

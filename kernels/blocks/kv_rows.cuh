@@ -1,9 +1,9 @@
 // Readers of a cache's rows, one for each element type and one for every other format.
 #pragma once
 
-#include "core/hadamard.h"
-#include "core/kv_rows.h"
-#include "core/paged.h"
+#include "core/cache/kv_rows.h"
+#include "core/cache/paged.h"
+#include "core/numbers/hadamard.h"
 #include "kernels/blocks/elements.cuh"
 
 namespace fp8kv::FP8KV_GPU {
@@ -57,8 +57,8 @@ __device__ inline float stored_scale(const float* scales, int kv_head) {
   return kIsFp8<Cache> ? scales[kv_head] : 1.0f;
 }
 
-// core/hadamard.h by one warp, in shared memory: the same sums in the same order. All lanes of the
-// warp take part and synchronise on x before and after.
+// core/numbers/hadamard.h by one warp, in shared memory: the same sums in the same order. All lanes
+// of the warp take part and synchronise on x before and after.
 __device__ inline void hadamard_by_warp(float* x, int dim, bool inverse) {
   const int block = hadamard_block(dim);
   const auto signs = [&] {

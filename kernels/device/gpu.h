@@ -20,8 +20,8 @@
 //   Shared().take<T>(n)           the next piece of the block's shared memory
 //   fused(a, b, c)                a * b + c, rounded once; nothing else is ever contracted
 //   exp2_fast(x) exp_exact(x) rsqrt_exact(x) tanh_exact(x) erf_exact(x) log1p_exact(x)
-//   f16_code(x) bf16_code(x) f16_value(code)        equal to core/half.h except for NaN's bits
-//   bf16_codes(first, second)     two of them in a word, the first in its low half
+//   f16_code(x) bf16_code(x) f16_value(code)        equal to core/numbers/half.h except for NaN's
+//   bits bf16_codes(first, second)     two of them in a word, the first in its low half
 //   select_bytes(low, high, sel)  four of eight bytes, a nibble of `sel` each
 //   after_previous()              every kernel calls it first: waits for the previous kernel, which
 //                                 may still run, and lets the next one start. Before this call,
@@ -46,9 +46,9 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "core/dtype.h"
-#include "core/fp8.h"
-#include "core/half.h"
+#include "core/numbers/dtype.h"
+#include "core/numbers/fp8.h"
+#include "core/numbers/half.h"
 
 #if defined(__CUDACC__)
 #include "kernels/device/gpu_cuda.h"

@@ -1,5 +1,5 @@
 // Small ops on whole rows between products: they read and write memory once.
-#include "core/half.h"
+#include "core/numbers/half.h"
 #include "kernels/blocks/activation.cuh"
 #include "kernels/blocks/reduce.cuh"
 #include "kernels/blocks/vec.cuh"

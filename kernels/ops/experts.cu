@@ -1,7 +1,7 @@
 // Feed-forward parts of several experts. The device sorts rows by expert; then a block computes a
 // tile of rows of one expert. A result is one sum in a fixed order for any tile, so a row has the
 // same bits whatever is beside it.
-#include "core/half.h"
+#include "core/numbers/half.h"
 #include "kernels/blocks/activation.cuh"
 #include "kernels/blocks/reduce.cuh"
 #include "kernels/launch.h"

@@ -1,5 +1,5 @@
 // Everything between the projections and attention, in one pass over Q, K and V.
-#include "core/histogram.h"
+#include "core/numbers/histogram.h"
 #include "kernels/blocks/reduce.cuh"
 #include "kernels/blocks/rope.cuh"
 

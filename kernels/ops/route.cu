@@ -1,6 +1,6 @@
 // Chooses experts: one warp for each row of logits, so that lanes agree in registers and a few
 // shared numbers.
-#include "core/hd.h"
+#include "core/numbers/hd.h"
 #include "kernels/blocks/elements.cuh"
 #include "kernels/blocks/reduce.cuh"
 #include "kernels/launch.h"

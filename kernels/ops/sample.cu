@@ -1,6 +1,6 @@
 // Draws the next token for each row of logits. All sums are of integers, so any order of threads
-// gives the CPU's ids; see core/sampling.h.
-#include "core/sampling.h"
+// gives the CPU's ids; see core/numbers/sampling.h.
+#include "core/numbers/sampling.h"
 #include "kernels/launch.h"
 
 namespace fp8kv::FP8KV_GPU {

@@ -1,5 +1,5 @@
 // Ops on rows of models with several residual streams.
-#include "core/streams.h"
+#include "core/model/streams.h"
 #include "kernels/blocks/elements.cuh"
 #include "kernels/blocks/reduce.cuh"
 #include "kernels/launch.h"

@@ -6,8 +6,8 @@
 #include <map>
 
 #include "base/error.h"
-#include "kernels/ptx/kernel_name.h"
-#include "kernels/ptx/operations.h"
+#include "kernels/ptx/machine/kernel_name.h"
+#include "kernels/ptx/operations/operations.h"
 
 namespace fp8kv::ptx {
 namespace {

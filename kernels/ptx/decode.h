@@ -1,7 +1,7 @@
 // Turns a kernel's statements into a program that runs.
 #pragma once
 
-#include "kernels/ptx/program.h"
+#include "kernels/ptx/machine/program.h"
 
 namespace fp8kv::ptx {
 

@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "kernels/ptx/decode.h"
 #include "kernels/ptx/fat_binary.h"
-#include "kernels/ptx/kernel_name.h"
+#include "kernels/ptx/machine/kernel_name.h"
 
 namespace fp8kv::ptx {
 namespace {

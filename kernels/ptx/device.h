@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
-#include "base/thread_pool.h"
+#include "base/machine/thread_pool.h"
 #include "kernels/ptx/launch.h"
-#include "kernels/ptx/parse.h"
+#include "kernels/ptx/machine/parse.h"
 #include "kernels/ptx/settings.h"
 
 namespace fp8kv::ptx {

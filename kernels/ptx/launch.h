@@ -4,10 +4,10 @@
 #include <span>
 #include <string>
 
-#include "base/thread_pool.h"
-#include "kernels/ptx/memory.h"
-#include "kernels/ptx/program.h"
-#include "kernels/ptx/warp.h"
+#include "base/machine/thread_pool.h"
+#include "kernels/ptx/machine/memory.h"
+#include "kernels/ptx/machine/program.h"
+#include "kernels/ptx/machine/warp.h"
 
 namespace fp8kv::ptx {
 

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "core/cache_type.h"
-#include "core/config.h"
-#include "core/scales.h"
+#include "core/cache/cache_type.h"
+#include "core/model/config.h"
+#include "core/scales/scales.h"
 
 namespace fp8kv {
 

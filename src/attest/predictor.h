@@ -10,7 +10,7 @@
 #include "backend/rounding_backend.h"
 #include "base/log.h"
 #include "checkpoint/checkpoint.h"
-#include "core/config.h"
+#include "core/model/config.h"
 #include "eval/side_by_side.h"
 #include "model/weights/weight_loader.h"
 

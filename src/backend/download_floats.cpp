@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <span>
 
-#include "core/half.h"
+#include "core/numbers/half.h"
 
 namespace fp8kv {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "core/half.h"
+#include "core/numbers/half.h"
 
 namespace fp8kv {
 

@@ -13,9 +13,9 @@
 #include "base/error.h"
 #include "base/interrupt.h"
 #include "base/shell.h"
-#include "calib/collected_tensors.h"
-#include "files/atomic_file.h"
+#include "calib/measure/collected_tensors.h"
 #include "files/file.h"
+#include "files/output/atomic_file.h"
 
 namespace fp8kv {
 namespace fs = std::filesystem;

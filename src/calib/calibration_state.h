@@ -10,11 +10,11 @@
 #include <span>
 #include <string>
 
-#include "calib/collected.h"
-#include "calib/residual.h"
+#include "calib/measure/collected.h"
 #include "calib/run_identity.h"
-#include "core/config.h"
-#include "core/tensor.h"
+#include "calib/windows/residual.h"
+#include "core/model/config.h"
+#include "core/numbers/tensor.h"
 #include "formats/safetensors.h"
 
 namespace fp8kv {

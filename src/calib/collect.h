@@ -10,14 +10,14 @@
 #include "backend/backend.h"
 #include "base/log.h"
 #include "calib/calibration_state.h"
-#include "calib/collected.h"
-#include "calib/input_ranges.h"
-#include "calib/key_samples.h"
-#include "calib/memory_plan.h"
-#include "calib/window_plan.h"
+#include "calib/measure/collected.h"
+#include "calib/measure/input_ranges.h"
+#include "calib/measure/key_samples.h"
+#include "calib/windows/memory_plan.h"
+#include "calib/windows/window_plan.h"
 #include "checkpoint/checkpoint.h"
-#include "checkpoint/draft_model.h"
-#include "core/config.h"
+#include "checkpoint/drafts/draft_model.h"
+#include "core/model/config.h"
 #include "data/text_parts.h"
 #include "model/weights/weight_stream.h"
 #include "policy/magnitudes.h"
@@ -47,7 +47,7 @@ struct CollectOptions {
   // no state.
   KeySamples* keys = nullptr;
   // Also measures losses at each mantissa of a scale, which makes every layer run as a whole. Draft
-  // layers have none. Throws as check_losses_measurable does (calib/scale_losses.h).
+  // layers have none. Throws as check_losses_measurable does (calib/measure/scale_losses.h).
   bool losses = false;
   // Also measures these draft layers behind the last one, which makes every layer run as a whole.
   std::span<const DraftModel> drafts = {};

@@ -5,7 +5,7 @@
 #include <numeric>
 
 #include "base/error.h"
-#include "calib/workspace.h"
+#include "calib/windows/workspace.h"
 #include "model/embedding.h"
 #include "model/weights/weight_loader.h"
 #include "model/weights/weight_stream.h"

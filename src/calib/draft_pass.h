@@ -9,11 +9,11 @@
 
 #include "backend/backend.h"
 #include "base/log.h"
-#include "calib/residual.h"
-#include "calib/window_plan.h"
+#include "calib/windows/residual.h"
+#include "calib/windows/window_plan.h"
 #include "checkpoint/checkpoint.h"
-#include "checkpoint/draft_model.h"
-#include "core/config.h"
+#include "checkpoint/drafts/draft_model.h"
+#include "core/model/config.h"
 #include "policy/magnitudes.h"
 
 namespace fp8kv {

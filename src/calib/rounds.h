@@ -11,7 +11,7 @@
 #include "base/log.h"
 #include "calib/collect.h"
 #include "checkpoint/checkpoint.h"
-#include "core/config.h"
+#include "core/model/config.h"
 #include "policy/amax_growth.h"
 
 namespace fp8kv {

@@ -3,7 +3,7 @@
 #include <span>
 
 #include "base/digest.h"
-#include "checkpoint/model_identity.h"
+#include "checkpoint/identity/model_identity.h"
 #include "files/file.h"
 
 namespace fp8kv {

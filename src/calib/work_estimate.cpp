@@ -6,7 +6,7 @@
 #include <span>
 
 #include "config/families/tensor_table.h"
-#include "core/matrix_use.h"
+#include "core/model/matrix_use.h"
 
 namespace fp8kv {
 namespace {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "checkpoint/checkpoint.h"
-#include "core/model_description.h"
+#include "core/model/model_description.h"
 
 namespace fp8kv {
 

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "base/text.h"
-#include "core/dtype.h"
+#include "core/numbers/dtype.h"
 
 namespace fp8kv {
 namespace {

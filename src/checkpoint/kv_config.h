@@ -1,10 +1,10 @@
-// The parts of a config that decide K and V, as short texts; see core/model_identity.h.
+// The parts of a config that decide K and V, as short texts; see core/model/model_identity.h.
 #pragma once
 
 #include <vector>
 
-#include "core/config.h"
-#include "core/model_identity.h"
+#include "core/model/config.h"
+#include "core/model/model_identity.h"
 
 namespace fp8kv {
 

@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "checkpoint/quant_config.h"
-#include "core/matrix_use.h"
+#include "core/model/matrix_use.h"
 #include "quant/expert_forms.h"
 #include "quant/weight_forms.h"
 

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "files/file.h"
+#include "files/output/copy_file.h"
 
 namespace fp8kv {
 

@@ -9,7 +9,7 @@
 #include <string>
 
 #include "checkpoint/checkpoint.h"
-#include "core/kv_format.h"
+#include "core/cache/kv_format.h"
 #include "json/json.h"
 
 namespace fp8kv {

@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 #include "checkpoint/quant_config.h"
-#include "core/half.h"
+#include "core/numbers/half.h"
 
 namespace fp8kv {
 namespace {

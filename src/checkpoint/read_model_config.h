@@ -2,7 +2,7 @@
 #pragma once
 
 #include "checkpoint/checkpoint.h"
-#include "core/config.h"
+#include "core/model/config.h"
 
 namespace fp8kv {
 

@@ -4,8 +4,8 @@
 #include <span>
 
 #include "config/families/architecture.h"
-#include "core/config.h"
-#include "core/tensor_row.h"
+#include "core/model/config.h"
+#include "core/model/tensor_row.h"
 #include "json/json.h"
 
 namespace fp8kv {

@@ -1,7 +1,7 @@
 // Turns a config.json into a model that can be computed.
 #pragma once
 
-#include "core/config.h"
+#include "core/model/config.h"
 #include "json/json.h"
 
 namespace fp8kv {

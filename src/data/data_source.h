@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "core/scales.h"
+#include "core/scales/scales.h"
 #include "data/text_stream.h"
 #include "files/file.h"
 #include "unpack/packing.h"

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "base/log.h"
-#include "core/scales.h"
+#include "core/scales/scales.h"
 #include "json/json.h"
 
 namespace fp8kv {

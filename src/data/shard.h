@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "core/scales.h"
+#include "core/scales/scales.h"
 #include "data/dataset.h"
 
 namespace fp8kv {

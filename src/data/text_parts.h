@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "core/scales.h"
+#include "core/scales/scales.h"
 
 namespace fp8kv {
 

@@ -8,8 +8,8 @@
 #include "backend/backend.h"
 #include "base/log.h"
 #include "checkpoint/checkpoint.h"
-#include "core/config.h"
-#include "core/kv_format.h"
+#include "core/cache/kv_format.h"
+#include "core/model/config.h"
 #include "policy/magnitudes.h"
 
 namespace fp8kv {

@@ -4,7 +4,7 @@
 #include <span>
 #include <string>
 
-#include "core/kv_format.h"
+#include "core/cache/kv_format.h"
 
 namespace fp8kv {
 

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "checkpoint/checkpoint.h"
-#include "checkpoint/equalized_from.h"
-#include "core/config.h"
+#include "checkpoint/identity/equalized_from.h"
+#include "core/model/config.h"
 #include "equalize/find_exponents.h"
 #include "scales/write/inject.h"
 

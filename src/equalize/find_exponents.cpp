@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/machine/thread_pool.h"
 #include "base/text.h"
-#include "base/thread_pool.h"
 #include "equalize/exponent_search.h"
 #include "equalize/fold_places.h"
 

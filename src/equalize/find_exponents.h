@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "base/log.h"
-#include "calib/key_samples.h"
+#include "calib/measure/key_samples.h"
 #include "checkpoint/checkpoint.h"
-#include "core/config.h"
-#include "core/kv_format.h"
+#include "core/cache/kv_format.h"
+#include "core/model/config.h"
 #include "equalize/channel_groups.h"
 #include "equalize/kept_exponents.h"
 #include "equalize/scaled_weights.h"

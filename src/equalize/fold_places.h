@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "checkpoint/checkpoint.h"
-#include "core/config.h"
-#include "core/dtype.h"
+#include "core/model/config.h"
+#include "core/numbers/dtype.h"
 
 namespace fp8kv {
 

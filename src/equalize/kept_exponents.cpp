@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "files/file.h"
+#include "files/output/write_file.h"
 #include "json/json.h"
 
 namespace fp8kv {

@@ -10,7 +10,7 @@
 
 #include "base/log.h"
 #include "equalize/scaled_weights.h"
-#include "files/finished_files.h"
+#include "files/output/finished_files.h"
 
 namespace fp8kv {
 

@@ -1,14 +1,15 @@
 // The codecs of K for the search of exponents: the scale of a part first, then single elements, so
-// that elements of a part whose scale stays need no new codes. They agree with core/kv_rows.h.
+// that elements of a part whose scale stays need no new codes. They agree with
+// core/cache/kv_rows.h.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
-#include "core/e2m1.h"
-#include "core/fp8.h"
-#include "core/kv_format.h"
-#include "core/kv_rows.h"
+#include "core/cache/kv_format.h"
+#include "core/cache/kv_rows.h"
+#include "core/numbers/e2m1.h"
+#include "core/numbers/fp8.h"
 
 namespace fp8kv {
 

@@ -6,8 +6,8 @@
 #include <span>
 #include <vector>
 
-#include "calib/key_samples.h"
-#include "core/kv_format.h"
+#include "calib/measure/key_samples.h"
+#include "core/cache/kv_format.h"
 #include "equalize/channel_groups.h"
 #include "equalize/exponents.h"
 

@@ -5,9 +5,9 @@
 #include <cstring>
 
 #include "base/error.h"
-#include "core/fp8.h"
-#include "core/half.h"
-#include "core/quantised_matrix.h"
+#include "core/model/quantised_matrix.h"
+#include "core/numbers/fp8.h"
+#include "core/numbers/half.h"
 
 namespace fp8kv {
 namespace {

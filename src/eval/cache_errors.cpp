@@ -4,10 +4,10 @@
 #include <cmath>
 
 #include "base/error.h"
-#include "core/hadamard.h"
-#include "core/half.h"
-#include "core/kv_rows.h"
-#include "core/toward_zero.h"
+#include "core/cache/kv_rows.h"
+#include "core/numbers/hadamard.h"
+#include "core/numbers/half.h"
+#include "core/numbers/toward_zero.h"
 
 namespace fp8kv {
 namespace {

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "core/kv_format.h"
+#include "core/cache/kv_format.h"
 #include "eval/eval_report.h"
 
 namespace fp8kv {

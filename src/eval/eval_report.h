@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "core/cache_type.h"
-#include "core/config.h"
-#include "core/scales.h"
+#include "core/cache/cache_type.h"
+#include "core/model/config.h"
+#include "core/scales/scales.h"
 #include "policy/magnitudes.h"
 
 namespace fp8kv {
@@ -135,7 +135,7 @@ struct EvalReport {
   std::string calibration_text;  // the policies' files, quoted for a shell; "": not recorded
   std::string scales_file;       // the file with the advised scales; "": none
   std::string against;           // the model that the figures compare with; "": itself
-  std::string fingerprint;       // see core/model_identity.h
+  std::string fingerprint;       // see core/model/model_identity.h
   std::string accepted_foreign;  // how the model differs from the one the scales were made for
   std::string device;            // "cpu: AVX-512 BF16, 4 threads"
   ModelConfig config;

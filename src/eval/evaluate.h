@@ -8,7 +8,7 @@
 #include "backend/backend.h"
 #include "base/log.h"
 #include "checkpoint/checkpoint.h"
-#include "core/config.h"
+#include "core/model/config.h"
 #include "eval/eval_report.h"
 
 namespace fp8kv {

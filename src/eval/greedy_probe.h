@@ -6,7 +6,7 @@
 
 #include "backend/backend.h"
 #include "checkpoint/checkpoint.h"
-#include "core/config.h"
+#include "core/model/config.h"
 
 namespace fp8kv {
 

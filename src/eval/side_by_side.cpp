@@ -6,9 +6,9 @@
 #include <numeric>
 
 #include "backend/download_floats.h"
-#include "base/cpu_topology.h"
 #include "base/error.h"
-#include "core/histogram.h"
+#include "base/machine/cpu_topology.h"
+#include "core/numbers/histogram.h"
 #include "model/step.h"
 
 namespace fp8kv {

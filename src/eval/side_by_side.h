@@ -8,14 +8,14 @@
 #include <vector>
 
 #include "backend/backend.h"
-#include "base/thread_pool.h"
-#include "calib/window_plan.h"
-#include "calib/window_step.h"
-#include "core/config.h"
-#include "core/scales.h"
+#include "base/machine/thread_pool.h"
+#include "calib/windows/window_plan.h"
+#include "calib/windows/window_step.h"
+#include "core/model/config.h"
+#include "core/scales/scales.h"
 #include "eval/cache_errors.h"
+#include "model/cache/kv_cache.h"
 #include "model/embedding.h"
-#include "model/kv_cache.h"
 #include "model/model.h"
 
 namespace fp8kv {

@@ -1,7 +1,7 @@
 // Turns the scales of an evaluated cache into scales with evidence, for certify() to judge.
 #pragma once
 
-#include "core/scales.h"
+#include "core/scales/scales.h"
 #include "eval/eval_report.h"
 
 namespace fp8kv {

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "core/cache_type.h"
-#include "core/scales.h"
+#include "core/cache/cache_type.h"
+#include "core/scales/scales.h"
 #include "eval/eval_report.h"
 
 namespace fp8kv {

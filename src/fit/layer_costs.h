@@ -7,7 +7,7 @@
 #include "backend/backend.h"
 #include "base/log.h"
 #include "checkpoint/checkpoint.h"
-#include "core/config.h"
+#include "core/model/config.h"
 #include "fit/fit_report.h"
 #include "fit/measure_caches.h"
 

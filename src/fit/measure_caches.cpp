@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "eval/evaluate.h"
-#include "files/file.h"
+#include "files/output/write_file.h"
 #include "json/json.h"
 
 namespace fp8kv {

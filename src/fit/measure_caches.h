@@ -11,10 +11,10 @@
 #include "backend/backend.h"
 #include "base/log.h"
 #include "checkpoint/checkpoint.h"
-#include "core/config.h"
+#include "core/model/config.h"
 #include "data/dataset.h"
 #include "eval/eval_report.h"
-#include "files/finished_files.h"
+#include "files/output/finished_files.h"
 
 namespace fp8kv {
 

@@ -4,8 +4,8 @@
 #include <string>
 #include <string_view>
 
-#include "core/dtype.h"
-#include "core/tensor.h"
+#include "core/numbers/dtype.h"
+#include "core/numbers/tensor.h"
 
 namespace fp8kv {
 

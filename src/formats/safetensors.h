@@ -17,7 +17,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/tensor.h"
+#include "core/numbers/tensor.h"
 #include "files/file.h"
 
 namespace fp8kv {

@@ -5,8 +5,8 @@
 #include <string>
 
 #include "base/error.h"
-#include "base/machine_memory.h"
-#include "model/kv_cache.h"
+#include "base/machine/machine_memory.h"
+#include "model/cache/kv_cache.h"
 
 namespace fp8kv {
 namespace {

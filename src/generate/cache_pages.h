@@ -5,7 +5,7 @@
 #include <span>
 
 #include "backend/backend.h"
-#include "core/config.h"
+#include "core/model/config.h"
 #include "generate/requests.h"
 #include "generate/runner.h"
 

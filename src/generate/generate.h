@@ -5,12 +5,12 @@
 #include <optional>
 #include <span>
 
-#include "base/thread_pool.h"
+#include "base/machine/thread_pool.h"
 #include "checkpoint/checkpoint.h"
-#include "core/config.h"
+#include "core/model/config.h"
 #include "generate/requests.h"
 #include "generate/runner.h"
-#include "model/kv_cache.h"
+#include "model/cache/kv_cache.h"
 
 namespace fp8kv {
 

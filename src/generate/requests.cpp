@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "model/kv_cache.h"
+#include "model/cache/kv_cache.h"
 
 namespace fp8kv {
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "core/config.h"
+#include "core/model/config.h"
 #include "generate/log_probabilities.h"
 #include "generate/sampling.h"
 #include "generate/scorer.h"

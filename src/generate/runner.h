@@ -13,10 +13,10 @@
 
 #include "backend/backend.h"
 #include "checkpoint/checkpoint.h"
-#include "core/config.h"
+#include "core/model/config.h"
 #include "generate/sampling.h"
+#include "model/cache/kv_cache.h"
 #include "model/embedding.h"
-#include "model/kv_cache.h"
 #include "model/layer_states.h"
 #include "model/model.h"
 #include "model/step.h"

@@ -6,9 +6,9 @@
 #include <span>
 #include <vector>
 
-#include "base/cpu_topology.h"
 #include "base/error.h"
 #include "base/interrupt.h"
+#include "base/machine/cpu_topology.h"
 
 namespace fp8kv {
 namespace {

@@ -10,11 +10,11 @@
 
 #include <optional>
 
-#include "base/thread_pool.h"
-#include "core/config.h"
+#include "base/machine/thread_pool.h"
+#include "core/model/config.h"
 #include "generate/requests.h"
 #include "generate/runner.h"
-#include "model/kv_cache.h"
+#include "model/cache/kv_cache.h"
 
 namespace fp8kv {
 

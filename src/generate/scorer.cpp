@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "base/cpu_topology.h"
 #include "base/error.h"
 #include "base/interrupt.h"
+#include "base/machine/cpu_topology.h"
 #include "generate/log_probabilities.h"
 
 namespace fp8kv {

@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-#include "base/thread_pool.h"
+#include "base/machine/thread_pool.h"
 #include "generate/runner.h"
 
 namespace fp8kv {

@@ -9,9 +9,10 @@ namespace {
 
 [[noreturn]] void refuse(const ModelConfig& config, const std::string& found,
                          const std::string& expected) {
-  throw Error(cat(config.architecture, ": ", found, ", expected ", expected),
-              "the forward pass computes no other models; see BlockConfig in src/core/block.h and "
-              "src/model/computable.cpp");
+  throw Error(
+      cat(config.architecture, ": ", found, ", expected ", expected),
+      "the forward pass computes no other models; see BlockConfig in src/core/model/block.h and "
+      "src/model/computable.cpp");
 }
 
 // Checks that a layer reads its own cache, or an earlier layer's with heads of the same number and

@@ -1,7 +1,7 @@
 // Checks the assumptions of the forward pass.
 #pragma once
 
-#include "core/config.h"
+#include "core/model/config.h"
 
 namespace fp8kv {
 

@@ -7,7 +7,7 @@
 
 #include "backend/backend.h"
 #include "checkpoint/checkpoint.h"
-#include "core/config.h"
+#include "core/model/config.h"
 #include "model/layer_inputs.h"
 #include "model/row_table.h"
 #include "model/step.h"

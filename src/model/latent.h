@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "backend/backend.h"
-#include "core/config.h"
+#include "core/model/config.h"
 #include "model/weights/weights.h"
 
 namespace fp8kv {

@@ -6,7 +6,7 @@
 #include <map>
 
 #include "backend/backend.h"
-#include "core/config.h"
+#include "core/model/config.h"
 
 namespace fp8kv {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "backend/backend.h"
-#include "core/config.h"
+#include "core/model/config.h"
 #include "model/experts.h"
 #include "model/latent.h"
 #include "model/layer_states.h"

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/config.h"
+#include "core/model/config.h"
 
 namespace fp8kv {
 

@@ -10,7 +10,7 @@
 #include "backend/backend.h"
 #include "checkpoint/checkpoint.h"
 #include "config/families/tensor_table.h"
-#include "core/config.h"
+#include "core/model/config.h"
 #include "files/file.h"
 
 namespace fp8kv {

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "base/error.h"
-#include "core/half.h"
+#include "core/numbers/half.h"
 
 namespace fp8kv {
 namespace {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "backend/backend.h"
-#include "model/kv_cache.h"
+#include "model/cache/kv_cache.h"
 
 namespace fp8kv {
 

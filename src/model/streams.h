@@ -6,7 +6,7 @@
 #include <span>
 
 #include "backend/backend.h"
-#include "core/config.h"
+#include "core/model/config.h"
 #include "model/weights/weights.h"
 
 namespace fp8kv {

@@ -7,8 +7,8 @@
 #include <span>
 
 #include "base/error.h"
-#include "core/histogram.h"
-#include "core/scale_grid.h"
+#include "core/numbers/histogram.h"
+#include "core/scales/scale_grid.h"
 #include "files/file.h"
 #include "formats/safetensors.h"
 

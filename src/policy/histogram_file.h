@@ -15,7 +15,7 @@ namespace fp8kv {
 // to the next bin's floor. Bin 0 holds zero and everything below, the last bin everything above.
 // The metadata holds the schema, "fp8kv.histograms/1", and the exponents of the range.
 // If losses were measured, each layer also has "layers.N.{k,v}.losses", U64 [n_kv_heads,
-// kScaleMantissas], in units of kLossUnit (core/scale_grid.h).
+// kScaleMantissas], in units of kLossUnit (core/scales/scale_grid.h).
 std::string histogram_file_bytes(const std::vector<LayerMagnitudes>& layers);
 
 // Throws, naming file and tensor, unless the file has exactly this form.

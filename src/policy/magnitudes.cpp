@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "core/half.h"
-#include "core/histogram.h"
+#include "core/numbers/half.h"
+#include "core/numbers/histogram.h"
 
 namespace fp8kv {
 namespace {

@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "core/scales.h"
+#include "core/scales/scales.h"
 
 namespace fp8kv {
 
@@ -15,7 +15,7 @@ struct MagnitudeCounts {
   float amax = 0;
   uint64_t nonfinite = 0;
   std::vector<uint64_t> bins;  // kMagnitudeBins
-  // [kScaleMantissas]: sums of losses, in units of kLossUnit (core/scale_grid.h). Empty: not
+  // [kScaleMantissas]: sums of losses, in units of kLossUnit (core/scales/scale_grid.h). Empty: not
   // measured.
   std::vector<uint64_t> losses = {};
 

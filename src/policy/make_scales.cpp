@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "core/dtype.h"
-#include "core/layer_heads.h"
+#include "core/model/layer_heads.h"
+#include "core/numbers/dtype.h"
 
 namespace fp8kv {
 namespace {

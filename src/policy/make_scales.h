@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "base/log.h"
-#include "core/config.h"
-#include "core/scales.h"
+#include "core/model/config.h"
+#include "core/scales/scales.h"
 #include "policy/magnitudes.h"
 #include "policy/policies.h"
 

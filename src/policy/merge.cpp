@@ -4,8 +4,8 @@
 #include <map>
 
 #include "base/error.h"
-#include "core/amax_scales.h"
-#include "core/compare_models.h"
+#include "core/scales/amax_scales.h"
+#include "core/scales/compare_models.h"
 #include "policy/make_scales.h"
 
 namespace fp8kv {

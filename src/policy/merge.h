@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/log.h"
-#include "core/scales.h"
+#include "core/scales/scales.h"
 #include "policy/magnitudes.h"
 #include "policy/policies.h"
 

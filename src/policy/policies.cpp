@@ -6,9 +6,9 @@
 #include <limits>
 
 #include "base/error.h"
-#include "core/fp8.h"
-#include "core/histogram.h"
-#include "core/scale_grid.h"
+#include "core/numbers/fp8.h"
+#include "core/numbers/histogram.h"
+#include "core/scales/scale_grid.h"
 
 namespace fp8kv {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "core/kv_format.h"
+#include "core/cache/kv_format.h"
 #include "policy/magnitudes.h"
 
 namespace fp8kv {

@@ -5,8 +5,8 @@
 #include <functional>
 #include <string>
 
-#include "core/quantised_matrix.h"
-#include "core/tensor.h"
+#include "core/model/quantised_matrix.h"
+#include "core/numbers/tensor.h"
 #include "formats/safetensors.h"
 
 namespace fp8kv {

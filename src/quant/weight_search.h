@@ -5,7 +5,7 @@
 #include <span>
 #include <string>
 
-#include "core/tensor.h"
+#include "core/numbers/tensor.h"
 #include "formats/safetensors.h"
 #include "quant/quant_settings.h"
 #include "quant/stored_weight.h"

@@ -4,8 +4,8 @@
 #include <cstring>
 
 #include "base/error.h"
-#include "core/fp8.h"
-#include "core/half.h"
+#include "core/numbers/fp8.h"
+#include "core/numbers/half.h"
 
 namespace fp8kv {
 namespace {

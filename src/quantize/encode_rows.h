@@ -13,8 +13,8 @@
 #include <span>
 #include <vector>
 
-#include "backend/cpu/isa/cpu_kernels.h"
-#include "core/dtype.h"
+#include "backend/cpu/isa/common/cpu_kernels.h"
+#include "core/numbers/dtype.h"
 
 namespace fp8kv {
 

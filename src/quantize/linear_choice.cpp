@@ -10,7 +10,7 @@
 #include "checkpoint/quant_config.h"
 #include "config/architectures.h"
 #include "config/families/tensor_table.h"
-#include "core/matrix_use.h"
+#include "core/model/matrix_use.h"
 #include "scales/write/quant_block.h"
 
 namespace fp8kv {

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "checkpoint/checkpoint.h"
-#include "core/config.h"
-#include "core/tensor.h"
+#include "core/model/config.h"
+#include "core/numbers/tensor.h"
 
 namespace fp8kv {
 

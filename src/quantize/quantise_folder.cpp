@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <map>
 
-#include "base/cpu_topology.h"
 #include "base/error.h"
 #include "base/interrupt.h"
-#include "base/thread_pool.h"
-#include "files/finished_files.h"
+#include "base/machine/cpu_topology.h"
+#include "base/machine/thread_pool.h"
+#include "files/output/finished_files.h"
 #include "json/json.h"
 #include "quantize/linear_choice.h"
 #include "quantize/weights_block.h"

@@ -11,8 +11,8 @@
 
 #include "base/log.h"
 #include "checkpoint/checkpoint.h"
-#include "core/config.h"
-#include "core/scales.h"
+#include "core/model/config.h"
+#include "core/scales/scales.h"
 #include "quantize/schemes.h"
 #include "quantize/shard_plan.h"
 #include "scales/rules/runtime_facts.h"

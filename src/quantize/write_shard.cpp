@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "base/interrupt.h"
 #include "files/file.h"
-#include "files/new_file.h"
+#include "files/output/new_file.h"
 #include "quantize/encode_rows.h"
 
 namespace fp8kv {

@@ -4,7 +4,7 @@
 #include <filesystem>
 
 #include "base/log.h"
-#include "base/thread_pool.h"
+#include "base/machine/thread_pool.h"
 #include "checkpoint/checkpoint.h"
 #include "quantize/schemes.h"
 #include "quantize/shard_plan.h"

@@ -9,6 +9,7 @@
 
 #include "checkpoint/partial_folder.h"
 #include "files/file.h"
+#include "files/output/copy_file.h"
 
 namespace fp8kv {
 

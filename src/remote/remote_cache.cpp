@@ -6,6 +6,7 @@
 #include "base/digest.h"
 #include "base/error.h"
 #include "files/file.h"
+#include "files/output/write_file.h"
 #include "remote/earlier_files.h"
 
 namespace fp8kv {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/log.h"
-#include "files/file.h"
+#include "files/output/copy_file.h"
 #include "http/http_client.h"
 #include "remote/earlier_files.h"
 #include "remote/hub_settings.h"

@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "base/error.h"
-#include "files/folder_lock.h"
-#include "files/made_folder.h"
+#include "files/output/folder_lock.h"
+#include "files/output/made_folder.h"
 #include "remote/remote_cache.h"
 
 namespace fp8kv {

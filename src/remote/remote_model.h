@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "base/log.h"
-#include "files/file.h"
+#include "files/output/staged_directory.h"
 #include "remote/remote_address.h"
 #include "remote/remote_reader.h"
 

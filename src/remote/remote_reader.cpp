@@ -3,7 +3,7 @@
 #include <system_error>
 
 #include "base/error.h"
-#include "files/file.h"
+#include "files/output/write_file.h"
 
 namespace fp8kv {
 namespace fs = std::filesystem;

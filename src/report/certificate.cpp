@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "core/dtype.h"
+#include "core/numbers/dtype.h"
 
 namespace fp8kv {
 namespace {

@@ -10,14 +10,14 @@
 //   costs them one bit. With a scale per head, s is the largest of them.
 // - flushed = share of the nonzero values below half the smallest subnormal times s, which round to
 //   zero. Values at exactly that half round to zero too, but are not counted.
-// Values below 2^-39 count as zero here (core/octaves.h); FP16 has no such values.
+// Values below 2^-39 count as zero here (core/numbers/octaves.h); FP16 has no such values.
 #pragma once
 
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "core/scales.h"
+#include "core/scales/scales.h"
 #include "report/evidence.h"
 
 namespace fp8kv {

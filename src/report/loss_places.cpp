@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "base/text.h"
-#include "core/scales.h"
+#include "core/scales/scales.h"
 #include "draw/numbers.h"
 
 namespace fp8kv {

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "core/scales.h"
+#include "core/scales/scales.h"
 #include "report/certificate.h"
 #include "report/serving_names.h"
 

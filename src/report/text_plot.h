@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "core/scales.h"
+#include "core/scales/scales.h"
 #include "eval/eval_report.h"
 
 namespace fp8kv {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "core/scales.h"
+#include "core/scales/scales.h"
 #include "scales/scale_tensors.h"
 
 namespace fp8kv {

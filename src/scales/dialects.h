@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "checkpoint/quant_config.h"
-#include "core/scales.h"
+#include "core/scales/scales.h"
 
 namespace fp8kv {
 

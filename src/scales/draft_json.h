@@ -2,7 +2,7 @@
 // scale_file.h has the format.
 #pragma once
 
-#include "core/scales.h"
+#include "core/scales/scales.h"
 #include "json/json.h"
 
 namespace fp8kv {

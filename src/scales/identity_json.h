@@ -1,7 +1,7 @@
 // The identity of a model as an object of a scale file: fp8kv.model.identity.
 #pragma once
 
-#include "core/model_identity.h"
+#include "core/model/model_identity.h"
 #include "json/json.h"
 
 namespace fp8kv {

@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "base/error.h"
-#include "core/half.h"
+#include "core/numbers/half.h"
 
 namespace fp8kv {
 namespace {

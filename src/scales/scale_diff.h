@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "core/scales.h"
+#include "core/scales/scales.h"
 
 namespace fp8kv {
 

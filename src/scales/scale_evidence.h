@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/scales.h"
+#include "core/scales/scales.h"
 #include "json/json.h"
 
 namespace fp8kv {

@@ -11,8 +11,8 @@
 
 #include "base/error.h"
 #include "base/shell.h"
-#include "core/amax_scales.h"
-#include "core/model_description.h"
+#include "core/model/model_description.h"
+#include "core/scales/amax_scales.h"
 #include "files/file.h"
 #include "files/lfs_pointer.h"
 #include "scales/draft_json.h"

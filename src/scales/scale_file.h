@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <string>
 
-#include "core/scales.h"
+#include "core/scales/scales.h"
 #include "json/json.h"
 
 namespace fp8kv {

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "checkpoint/draft_layers.h"
+#include "checkpoint/drafts/draft_layers.h"
 #include "checkpoint/layer_name.h"
 
 namespace fp8kv {

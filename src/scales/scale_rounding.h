@@ -5,8 +5,8 @@
 #include <string>
 
 #include "checkpoint/checkpoint.h"
-#include "core/dtype.h"
-#include "core/scales.h"
+#include "core/numbers/dtype.h"
+#include "core/scales/scales.h"
 
 namespace fp8kv {
 

@@ -3,7 +3,7 @@
 #include <cstring>
 
 #include "base/error.h"
-#include "core/half.h"
+#include "core/numbers/half.h"
 
 namespace fp8kv {
 namespace {

@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include "core/dtype.h"
-#include "core/tensor.h"
+#include "core/numbers/dtype.h"
+#include "core/numbers/tensor.h"
 #include "scales/dialects.h"
 
 namespace fp8kv {

@@ -1,6 +1,6 @@
 #include "tasks/choice_score.h"
 
-#include "tasks/python_text.h"
+#include "tasks/items/python_text.h"
 
 namespace fp8kv {
 

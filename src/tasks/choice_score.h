@@ -5,7 +5,7 @@
 #include <span>
 
 #include "generate/scorer.h"
-#include "tasks/choice_item.h"
+#include "tasks/items/choice_item.h"
 
 namespace fp8kv {
 

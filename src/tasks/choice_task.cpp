@@ -7,8 +7,8 @@
 
 #include "base/error.h"
 #include "generate/scorer.h"
-#include "tasks/choice_forms.h"
 #include "tasks/choice_score.h"
+#include "tasks/items/choice_forms.h"
 #include "tasks/read_items.h"
 
 namespace fp8kv {

@@ -8,7 +8,7 @@
 #include "data/data_source.h"
 #include "data/documents.h"
 #include "data/records.h"
-#include "tasks/needle.h"
+#include "tasks/items/needle.h"
 #include "tasks/text_answerer.h"
 
 namespace fp8kv {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "tasks/few_shot.h"
+#include "tasks/items/few_shot.h"
 #include "tasks/task.h"
 #include "tasks/task_file.h"
 

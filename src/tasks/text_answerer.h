@@ -9,11 +9,11 @@
 
 #include "base/log.h"
 #include "generate/generate.h"
-#include "model/kv_cache.h"
+#include "model/cache/kv_cache.h"
+#include "tasks/compare/text_divergence.h"
+#include "tasks/items/text_item.h"
 #include "tasks/read_items.h"
 #include "tasks/task.h"
-#include "tasks/text_divergence.h"
-#include "tasks/text_item.h"
 
 namespace fp8kv {
 

@@ -4,9 +4,9 @@
 #include <utility>
 
 #include "base/error.h"
-#include "tasks/gsm8k.h"
+#include "tasks/items/gsm8k.h"
+#include "tasks/items/text_form.h"
 #include "tasks/text_answerer.h"
-#include "tasks/text_form.h"
 
 namespace fp8kv {
 namespace {

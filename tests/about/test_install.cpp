@@ -8,8 +8,8 @@
 
 #include "base/text.h"
 #include "support/places.h"
-#include "support/program_help.h"
-#include "support/run_cli.h"
+#include "support/program/program_help.h"
+#include "support/program/run_cli.h"
 #include "support/temp_dir.h"
 
 namespace fp8kv {

@@ -5,7 +5,7 @@
 
 #include <doctest/doctest.h>
 
-#include "core/fp8.h"
+#include "core/numbers/fp8.h"
 #include "support/backends/compare.h"
 #include "support/backends/cpu.h"
 

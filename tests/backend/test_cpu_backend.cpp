@@ -11,10 +11,10 @@
 
 #include "backend/cpu/cpu_backend.h"
 #include "backend/cpu/isa/cpu_isa.h"
-#include "backend/cpu/isa/cpu_pair_speed.h"
+#include "backend/cpu/isa/x86/cpu_pair_speed.h"
 #include "backend/open/open.h"
 #include "backend/open/plugin.h"
-#include "base/cpu_topology.h"
+#include "base/machine/cpu_topology.h"
 #include "support/backends/activations.h"
 #include "support/backends/compare.h"
 #include "support/backends/cpu.h"

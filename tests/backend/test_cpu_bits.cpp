@@ -8,7 +8,7 @@
 
 #include <doctest/doctest.h>
 
-#include "backend/cpu/isa/cpu_kernels.h"
+#include "backend/cpu/isa/common/cpu_kernels.h"
 #include "support/backends/cpu.h"
 
 namespace fp8kv {

@@ -6,8 +6,8 @@
 
 #include <doctest/doctest.h>
 
-#include "core/fp8.h"
-#include "core/half.h"
+#include "core/numbers/fp8.h"
+#include "core/numbers/half.h"
 #include "support/backends/compare.h"
 #include "support/backends/format_scene.h"
 

@@ -6,7 +6,7 @@
 
 #include <doctest/doctest.h>
 
-#include "backend/cpu/isa/cpu_kernels.h"
+#include "backend/cpu/isa/common/cpu_kernels.h"
 #include "support/backends/cpu.h"
 #include "support/backends/wide_quantised_case.h"
 #include "support/sanitizers.h"

@@ -5,8 +5,8 @@
 
 #include <doctest/doctest.h>
 
-#include "backend/cpu/isa/cpu_kernels.h"
-#include "core/histogram.h"
+#include "backend/cpu/isa/common/cpu_kernels.h"
+#include "core/numbers/histogram.h"
 #include "support/backends/cpu.h"
 
 namespace fp8kv {

@@ -5,8 +5,8 @@
 
 #include <doctest/doctest.h>
 
-#include "core/hadamard.h"
-#include "core/kv_rows.h"
+#include "core/cache/kv_rows.h"
+#include "core/numbers/hadamard.h"
 #include "support/backends/compare.h"
 #include "support/backends/format_scene.h"
 
@@ -21,7 +21,7 @@ std::vector<float> row_of(const FormatScene& s, const std::vector<float>& all, i
   return {begin, begin + s.head_dim};
 }
 
-// The bytes of a row, by core/kv_rows.h and the codecs of elements.
+// The bytes of a row, by core/cache/kv_rows.h and the codecs of elements.
 std::vector<uint8_t> stored(const KvRow& row, std::vector<float> x, float scale) {
   if (kv_spec(row.format).rotated) hadamard(x.data(), row.dim, false);
   std::vector<uint8_t> bytes(static_cast<size_t>(row.bytes()));

@@ -3,7 +3,7 @@
 
 #include <doctest/doctest.h>
 
-#include "core/half.h"
+#include "core/numbers/half.h"
 #include "support/backends/compare.h"
 #include "support/backends/cpu.h"
 

@@ -3,7 +3,7 @@
 
 #include <doctest/doctest.h>
 
-#include "backend/cpu/isa/cpu_loops.h"
+#include "backend/cpu/isa/common/cpu_loops.h"
 
 namespace fp8kv {
 

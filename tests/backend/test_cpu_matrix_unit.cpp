@@ -8,8 +8,8 @@
 
 #include <doctest/doctest.h>
 
-#include "backend/cpu/isa/cpu_kernels.h"
-#include "core/half.h"
+#include "backend/cpu/isa/common/cpu_kernels.h"
+#include "core/numbers/half.h"
 #include "support/backends/compare.h"
 #include "support/backends/cpu.h"
 

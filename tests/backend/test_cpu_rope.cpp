@@ -4,7 +4,7 @@
 
 #include <doctest/doctest.h>
 
-#include "core/histogram.h"
+#include "core/numbers/histogram.h"
 #include "support/backends/compare.h"
 #include "support/backends/cpu.h"
 

@@ -6,7 +6,7 @@
 
 #include "backend/cpu/cpu_backend.h"
 #include "backend/rounding_backend.h"
-#include "core/half.h"
+#include "core/numbers/half.h"
 
 namespace fp8kv {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-#include "base/cpu_topology.h"
+#include "base/machine/cpu_topology.h"
 #include "support/temp_dir.h"
 
 namespace fp8kv {

@@ -7,8 +7,8 @@
 #include <doctest/doctest.h>
 
 #include "base/log.h"
-#include "support/capture_stderr.h"
-#include "support/terminal.h"
+#include "support/program/capture_stderr.h"
+#include "support/program/terminal.h"
 
 namespace fp8kv {
 namespace {

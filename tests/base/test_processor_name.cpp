@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-#include "base/processor_name.h"
+#include "base/machine/processor_name.h"
 #include "support/temp_dir.h"
 
 namespace fp8kv {

@@ -6,8 +6,8 @@
 #include "base/rng.h"
 #include "base/shell.h"
 #include "base/terminal_text.h"
-#include "support/run_cli.h"
-#include "support/shell_words.h"
+#include "support/program/run_cli.h"
+#include "support/program/shell_words.h"
 #include "support/temp_dir.h"
 
 namespace fp8kv {

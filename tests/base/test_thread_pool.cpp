@@ -11,7 +11,7 @@
 
 #include <doctest/doctest.h>
 
-#include "base/thread_pool.h"
+#include "base/machine/thread_pool.h"
 #include "support/expect_error.h"
 #include "support/sanitizers.h"
 

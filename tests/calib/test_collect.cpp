@@ -11,10 +11,10 @@
 #include "json/json.h"
 #include "support/expect_error.h"
 #include "support/models/goldens.h"
-#include "support/models/reference_model.h"
 #include "support/models/streamed_model.h"
 #include "support/models/tiny_checkpoint.h"
 #include "support/models/windows.h"
+#include "support/reference/reference_model.h"
 #include "support/skip.h"
 #include "support/temp_dir.h"
 

@@ -10,15 +10,15 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "calib/collect.h"
-#include "calib/input_ranges.h"
+#include "calib/measure/input_ranges.h"
 #include "checkpoint/read_model_config.h"
 #include "quantize/linear_choice.h"
 #include "support/expect_error.h"
 #include "support/models/family_model.h"
-#include "support/models/input_ranges.h"
 #include "support/models/tiny_checkpoint.h"
 #include "support/models/tiny_config.h"
 #include "support/models/windows.h"
+#include "support/reference/input_ranges.h"
 #include "support/temp_dir.h"
 
 namespace fp8kv {

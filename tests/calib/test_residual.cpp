@@ -6,7 +6,7 @@
 #include <doctest/doctest.h>
 
 #include "backend/cpu/cpu_backend.h"
-#include "calib/residual.h"
+#include "calib/windows/residual.h"
 
 namespace fp8kv {
 namespace {

@@ -7,8 +7,8 @@
 #include "backend/forwarding_backend.h"
 #include "calib/rounds.h"
 #include "data/text_parts.h"
-#include "support/capture_stderr.h"
 #include "support/models/streamed_model.h"
+#include "support/program/capture_stderr.h"
 #include "support/temp_dir.h"
 
 namespace fp8kv {

@@ -2,8 +2,8 @@
 
 #include <doctest/doctest.h>
 
-#include "calib/window_plan.h"
-#include "model/kv_cache.h"
+#include "calib/windows/window_plan.h"
+#include "model/cache/kv_cache.h"
 
 namespace fp8kv {
 namespace {

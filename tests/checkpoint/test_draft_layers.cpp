@@ -3,8 +3,8 @@
 
 #include <doctest/doctest.h>
 
-#include "checkpoint/draft_layers.h"
-#include "checkpoint/draft_model.h"
+#include "checkpoint/drafts/draft_layers.h"
+#include "checkpoint/drafts/draft_model.h"
 #include "checkpoint/read_model_config.h"
 #include "support/expect_error.h"
 #include "support/models/draft_golden.h"

@@ -1,7 +1,7 @@
 #include <doctest/doctest.h>
 
 #include "base/digest.h"
-#include "checkpoint/fingerprint.h"
+#include "checkpoint/identity/fingerprint.h"
 #include "config/describe/describe_model.h"
 #include "support/expect_error.h"
 #include "support/models/tiny_checkpoint.h"

@@ -8,11 +8,11 @@
 
 #include <doctest/doctest.h>
 
-#include "checkpoint/model_identity.h"
+#include "checkpoint/identity/model_identity.h"
+#include "checkpoint/identity/sampled_rows.h"
 #include "checkpoint/read_model_config.h"
-#include "checkpoint/sampled_rows.h"
 #include "config/families/tensor_table.h"
-#include "core/compare_models.h"
+#include "core/scales/compare_models.h"
 #include "support/models/tiny_config.h"
 #include "support/places.h"
 #include "support/skip.h"

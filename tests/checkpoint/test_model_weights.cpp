@@ -6,7 +6,7 @@
 #include <doctest/doctest.h>
 
 #include "base/error.h"
-#include "checkpoint/model_identity.h"
+#include "checkpoint/identity/model_identity.h"
 #include "checkpoint/model_weights.h"
 #include "checkpoint/read_model_config.h"
 #include "formats/safetensors.h"

@@ -7,7 +7,7 @@
 #include "base/text.h"
 #include "json/json.h"
 #include "support/places.h"
-#include "support/run_cli.h"
+#include "support/program/run_cli.h"
 #include "support/temp_dir.h"
 
 namespace fp8kv {

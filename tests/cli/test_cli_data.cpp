@@ -8,7 +8,7 @@
 #include "base/text.h"
 #include "support/models/tiny_checkpoint.h"
 #include "support/places.h"
-#include "support/run_cli.h"
+#include "support/program/run_cli.h"
 #include "support/temp_dir.h"
 
 namespace fp8kv {

@@ -12,11 +12,11 @@
 #include "support/models/small_tokenizer.h"
 #include "support/models/tiny_checkpoint.h"
 #include "support/places.h"
-#include "support/run_cli.h"
+#include "support/program/run_cli.h"
+#include "support/program/shell_words.h"
+#include "support/program/terminal.h"
 #include "support/scale_texts.h"
-#include "support/shell_words.h"
 #include "support/temp_dir.h"
-#include "support/terminal.h"
 
 namespace fp8kv {
 namespace {

@@ -7,7 +7,7 @@
 #include <doctest/doctest.h>
 
 #include "base/text.h"
-#include "support/run_cli.h"
+#include "support/program/run_cli.h"
 #include "support/skip.h"
 #include "support/temp_dir.h"
 

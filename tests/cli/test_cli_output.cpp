@@ -10,7 +10,7 @@
 #include "base/text.h"
 #include "json/json.h"
 #include "support/models/tiny_checkpoint.h"
-#include "support/run_cli.h"
+#include "support/program/run_cli.h"
 #include "support/skip.h"
 #include "support/temp_dir.h"
 

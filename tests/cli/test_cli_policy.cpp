@@ -11,7 +11,7 @@
 #include "json/json.h"
 #include "policy/policies.h"
 #include "support/models/tiny_checkpoint.h"
-#include "support/run_cli.h"
+#include "support/program/run_cli.h"
 #include "support/skip.h"
 #include "support/temp_dir.h"
 

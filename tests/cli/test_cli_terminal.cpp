@@ -7,9 +7,9 @@
 #include <doctest/doctest.h>
 
 #include "support/models/tiny_checkpoint.h"
-#include "support/run_cli.h"
+#include "support/program/run_cli.h"
+#include "support/program/terminal.h"
 #include "support/temp_dir.h"
-#include "support/terminal.h"
 
 namespace fp8kv {
 namespace {

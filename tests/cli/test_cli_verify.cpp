@@ -15,12 +15,12 @@
 #include "scales/rules/runtime_rules.h"
 #include "support/models/hybrid_checkpoint.h"
 #include "support/models/tiny_checkpoint.h"
-#include "support/models/verify_place.h"
 #include "support/places.h"
-#include "support/run_cli.h"
+#include "support/program/run_cli.h"
+#include "support/program/terminal.h"
 #include "support/sanitizers.h"
 #include "support/temp_dir.h"
-#include "support/terminal.h"
+#include "support/workplaces/verify_place.h"
 
 namespace fp8kv {
 namespace {

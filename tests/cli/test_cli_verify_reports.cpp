@@ -8,7 +8,7 @@
 #include "base/text.h"
 #include "json/json.h"
 #include "scales/rules/runtime_rules.h"
-#include "support/models/verify_place.h"
+#include "support/workplaces/verify_place.h"
 
 namespace fp8kv {
 namespace {

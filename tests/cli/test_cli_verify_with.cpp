@@ -14,7 +14,7 @@
 #include "json/json.h"
 #include "support/models/tiny_checkpoint.h"
 #include "support/places.h"
-#include "support/run_cli.h"
+#include "support/program/run_cli.h"
 #include "support/temp_dir.h"
 
 namespace fp8kv {

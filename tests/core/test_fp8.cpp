@@ -15,8 +15,8 @@
 
 #include "base/rng.h"
 #include "base/text.h"
-#include "core/fp8.h"
-#include "core/half.h"
+#include "core/numbers/fp8.h"
+#include "core/numbers/half.h"
 
 namespace fp8kv {
 namespace {

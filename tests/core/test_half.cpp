@@ -10,7 +10,7 @@
 
 #include "base/rng.h"
 #include "base/text.h"
-#include "core/half.h"
+#include "core/numbers/half.h"
 
 namespace fp8kv {
 namespace {

@@ -8,8 +8,8 @@
 #include <doctest/doctest.h>
 
 #include "base/rng.h"
-#include "core/hadamard.h"
-#include "core/kv_rows.h"
+#include "core/cache/kv_rows.h"
+#include "core/numbers/hadamard.h"
 #include "json/json.h"
 #include "support/places.h"
 

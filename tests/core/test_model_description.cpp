@@ -1,6 +1,6 @@
 #include <doctest/doctest.h>
 
-#include "core/model_description.h"
+#include "core/model/model_description.h"
 #include "support/expect_error.h"
 
 namespace fp8kv {

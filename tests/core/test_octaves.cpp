@@ -6,7 +6,7 @@
 #include <doctest/doctest.h>
 
 #include "base/rng.h"
-#include "core/octaves.h"
+#include "core/numbers/octaves.h"
 
 namespace fp8kv {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <doctest/doctest.h>
 
-#include "core/packed_formats.h"
+#include "core/model/packed_formats.h"
 
 namespace fp8kv {
 namespace {

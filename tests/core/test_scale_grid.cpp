@@ -3,7 +3,7 @@
 
 #include <doctest/doctest.h>
 
-#include "core/scale_grid.h"
+#include "core/scales/scale_grid.h"
 
 using namespace fp8kv;
 

@@ -6,8 +6,8 @@
 
 #include "base/rng.h"
 #include "base/text.h"
-#include "core/half.h"
-#include "core/scales.h"
+#include "core/numbers/half.h"
+#include "core/scales/scales.h"
 #include "json/json.h"
 #include "support/expect_error.h"
 #include "support/skip.h"

@@ -11,8 +11,8 @@
 #include "data/dataset.h"
 #include "data/records.h"
 #include "json/json.h"
-#include "support/capture_stderr.h"
 #include "support/expect_error.h"
+#include "support/program/capture_stderr.h"
 #include "support/skip.h"
 #include "support/temp_dir.h"
 

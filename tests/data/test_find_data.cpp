@@ -6,8 +6,8 @@
 
 #include "data/files/data_split.h"
 #include "data/files/find_data.h"
-#include "support/capture_stderr.h"
 #include "support/expect_error.h"
+#include "support/program/capture_stderr.h"
 #include "support/temp_dir.h"
 
 namespace fp8kv {

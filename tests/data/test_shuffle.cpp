@@ -9,9 +9,9 @@
 #include "data/dataset.h"
 #include "data/documents.h"
 #include "data/sampling.h"
-#include "support/capture_stderr.h"
 #include "support/expect_error.h"
 #include "support/places.h"
+#include "support/program/capture_stderr.h"
 #include "support/temp_dir.h"
 
 namespace fp8kv {

@@ -8,7 +8,7 @@
 #include "base/text.h"
 #include "docs/markdown.h"
 #include "support/places.h"
-#include "support/run_cli.h"
+#include "support/program/run_cli.h"
 #include "support/temp_dir.h"
 
 using namespace fp8kv;

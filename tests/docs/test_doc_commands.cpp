@@ -11,8 +11,8 @@
 #include "cli/foreign_flags.h"
 #include "docs/markdown.h"
 #include "eval/metrics.h"
-#include "support/program_help.h"
-#include "support/run_cli.h"
+#include "support/program/program_help.h"
+#include "support/program/run_cli.h"
 
 using namespace fp8kv;
 using test::Cells;

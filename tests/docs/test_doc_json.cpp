@@ -10,12 +10,12 @@
 #include "base/text.h"
 #include "docs/markdown.h"
 #include "json/json.h"
-#include "support/models/attest_place.h"
 #include "support/models/draft_golden.h"
-#include "support/models/hub_place.h"
 #include "support/places.h"
-#include "support/run_cli.h"
+#include "support/program/run_cli.h"
 #include "support/temp_dir.h"
+#include "support/workplaces/attest_place.h"
+#include "support/workplaces/hub_place.h"
 
 using namespace fp8kv;
 

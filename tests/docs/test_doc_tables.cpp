@@ -11,7 +11,7 @@
 #include "base/text.h"
 #include "checkpoint/checkpoint.h"
 #include "config/architectures.h"
-#include "core/fp8.h"
+#include "core/numbers/fp8.h"
 #include "data/records.h"
 #include "docs/markdown.h"
 #include "eval/gates.h"

@@ -9,10 +9,10 @@
 #include <doctest/doctest.h>
 
 #include "backend/cpu/cpu_backend.h"
-#include "checkpoint/made_for.h"
-#include "checkpoint/model_identity.h"
+#include "checkpoint/identity/made_for.h"
+#include "checkpoint/identity/model_identity.h"
 #include "checkpoint/read_model_config.h"
-#include "core/half.h"
+#include "core/numbers/half.h"
 #include "equalize/equalized_folder.h"
 #include "equalize/find_exponents.h"
 #include "equalize/fold_places.h"

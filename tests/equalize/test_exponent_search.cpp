@@ -6,8 +6,8 @@
 #include <doctest/doctest.h>
 
 #include "base/rng.h"
-#include "core/half.h"
-#include "core/kv_rows.h"
+#include "core/cache/kv_rows.h"
+#include "core/numbers/half.h"
 #include "equalize/exponent_search.h"
 #include "equalize/key_codecs.h"
 #include "equalize/key_error.h"

@@ -7,7 +7,7 @@
 #include <doctest/doctest.h>
 
 #include "base/rng.h"
-#include "core/fp8.h"
+#include "core/numbers/fp8.h"
 #include "eval/cache_errors.h"
 
 using namespace fp8kv;

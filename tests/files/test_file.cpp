@@ -13,7 +13,10 @@
 
 #include "base/error.h"
 #include "files/file.h"
-#include "files/special_file.h"
+#include "files/output/copy_file.h"
+#include "files/output/special_file.h"
+#include "files/output/staged_directory.h"
+#include "files/output/write_file.h"
 #include "support/expect_error.h"
 #include "support/temp_dir.h"
 

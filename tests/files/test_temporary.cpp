@@ -8,9 +8,9 @@
 #include <doctest/doctest.h>
 
 #include "base/text.h"
-#include "files/atomic_file.h"
 #include "files/file.h"
-#include "files/temporary.h"
+#include "files/output/atomic_file.h"
+#include "files/output/temporary.h"
 #include "support/expect_error.h"
 #include "support/temp_dir.h"
 

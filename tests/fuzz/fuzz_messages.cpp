@@ -12,7 +12,7 @@
 #include "fuzz.h"
 #include "json/json.h"
 #include "scales/read/find_scales.h"
-#include "show/tensor_list.h"
+#include "show/models/tensor_list.h"
 
 namespace fp8kv::fuzz {
 namespace {

@@ -1,7 +1,7 @@
 // kv_cache_scales.json, ours and vLLM's.
 #include "base/error.h"
 #include "base/text.h"
-#include "core/compare_models.h"
+#include "core/scales/compare_models.h"
 #include "fuzz.h"
 #include "json/json.h"
 #include "scales/scale_file.h"

@@ -9,8 +9,8 @@
 #include "support/backends/cpu.h"
 #include "support/backends/logit_tap.h"
 #include "support/expect_error.h"
-#include "support/models/reference_model.h"
 #include "support/models/tiny_checkpoint.h"
+#include "support/reference/reference_model.h"
 #include "support/temp_dir.h"
 
 using namespace fp8kv;

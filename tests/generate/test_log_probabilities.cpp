@@ -12,8 +12,8 @@
 #include "generate/generate.h"
 #include "support/expect_error.h"
 #include "support/models/family_model.h"
-#include "support/models/reference_model.h"
 #include "support/models/tiny_checkpoint.h"
+#include "support/reference/reference_model.h"
 #include "support/temp_dir.h"
 
 using namespace fp8kv;

@@ -9,7 +9,7 @@
 
 #include "backend/cpu/cpu_backend.h"
 #include "base/rng.h"
-#include "core/sampling.h"
+#include "core/numbers/sampling.h"
 #include "generate/sampling.h"
 #include "support/backends/cpu.h"
 #include "support/expect_error.h"

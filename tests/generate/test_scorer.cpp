@@ -9,8 +9,8 @@
 #include "checkpoint/read_model_config.h"
 #include "generate/scorer.h"
 #include "support/models/family_model.h"
-#include "support/models/reference_model.h"
 #include "support/models/tiny_checkpoint.h"
+#include "support/reference/reference_model.h"
 #include "support/temp_dir.h"
 
 using namespace fp8kv;

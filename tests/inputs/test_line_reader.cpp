@@ -6,7 +6,7 @@
 #include <doctest/doctest.h>
 
 #include "base/text.h"
-#include "inputs/line_reader.h"
+#include "inputs/prompts/line_reader.h"
 #include "support/expect_error.h"
 
 namespace fp8kv {

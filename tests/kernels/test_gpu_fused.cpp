@@ -10,7 +10,7 @@
 #include <doctest/doctest.h>
 
 #include "base/rng.h"
-#include "core/histogram.h"
+#include "core/numbers/histogram.h"
 #include "support/backends/gpu_backends.h"
 #include "support/expect_error.h"
 

@@ -14,7 +14,7 @@
 
 #include "backend/cpu/cpu_backend.h"
 #include "base/rng.h"
-#include "core/histogram.h"
+#include "core/numbers/histogram.h"
 #include "support/backends/activations.h"
 #include "support/backends/compare.h"
 #include "support/backends/gpu_backends.h"

@@ -12,9 +12,9 @@
 #include "calib/collect.h"
 #include "support/models/block_model.h"
 #include "support/models/fused_model.h"
-#include "support/models/reference_model.h"
 #include "support/models/run_model.h"
 #include "support/models/tiny_checkpoint.h"
+#include "support/reference/reference_model.h"
 
 namespace fp8kv {
 namespace {

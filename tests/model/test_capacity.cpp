@@ -3,7 +3,7 @@
 
 #include <doctest/doctest.h>
 
-#include "model/capacity.h"
+#include "model/cache/capacity.h"
 #include "support/expect_error.h"
 #include "support/models/tiny_checkpoint.h"
 #include "support/temp_dir.h"

@@ -8,10 +8,10 @@
 #include <doctest/doctest.h>
 
 #include "backend/cpu/cpu_backend.h"
-#include "checkpoint/model_identity.h"
+#include "checkpoint/identity/model_identity.h"
 #include "checkpoint/read_model_config.h"
 #include "config/families/tensor_table.h"
-#include "core/fp8.h"
+#include "core/numbers/fp8.h"
 #include "formats/safetensors.h"
 #include "model/weights/weight_loader.h"
 #include "support/models/family_model.h"

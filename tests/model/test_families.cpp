@@ -10,7 +10,7 @@
 #include "backend/cpu/cpu_backend.h"
 #include "base/log.h"
 #include "calib/collect.h"
-#include "checkpoint/fingerprint.h"
+#include "checkpoint/identity/fingerprint.h"
 #include "checkpoint/read_model_config.h"
 #include "config/architectures.h"
 #include "support/models/family_model.h"

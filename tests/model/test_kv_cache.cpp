@@ -3,7 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "backend/cpu/cpu_backend.h"
-#include "model/kv_cache.h"
+#include "model/cache/kv_cache.h"
 #include "support/models/tiny_checkpoint.h"
 
 using namespace fp8kv;

@@ -8,7 +8,7 @@
 #include "base/log.h"
 #include "calib/collect.h"
 #include "config/describe/describe_model.h"
-#include "model/kv_cache.h"
+#include "model/cache/kv_cache.h"
 #include "policy/make_scales.h"
 #include "support/expect_error.h"
 #include "support/models/family_model.h"

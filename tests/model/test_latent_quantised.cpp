@@ -14,7 +14,7 @@
 #include "checkpoint/read_model_config.h"
 #include "config/families/tensor_table.h"
 #include "config/parse_model_config.h"
-#include "core/fp8.h"
+#include "core/numbers/fp8.h"
 #include "formats/safetensors.h"
 #include "json/json.h"
 #include "model/weights/weight_loader.h"

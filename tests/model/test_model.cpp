@@ -5,12 +5,12 @@
 
 #include "backend/cpu/cpu_backend.h"
 #include "checkpoint/read_model_config.h"
-#include "core/half.h"
+#include "core/numbers/half.h"
 #include "json/json.h"
 #include "support/models/goldens.h"
-#include "support/models/reference_model.h"
 #include "support/models/run_model.h"
 #include "support/models/tiny_checkpoint.h"
+#include "support/reference/reference_model.h"
 #include "support/skip.h"
 #include "support/temp_dir.h"
 

@@ -3,7 +3,7 @@
 
 #include <doctest/doctest.h>
 
-#include "model/page_pool.h"
+#include "model/cache/page_pool.h"
 
 namespace fp8kv {
 namespace {

@@ -12,7 +12,7 @@
 #include "calib/collect.h"
 #include "checkpoint/read_model_config.h"
 #include "config/families/tensor_table.h"
-#include "core/fp8.h"
+#include "core/numbers/fp8.h"
 #include "formats/safetensors.h"
 #include "generate/runner.h"
 #include "model/weights/weight_loader.h"

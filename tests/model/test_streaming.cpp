@@ -13,7 +13,7 @@
 #include "backend/cpu/cpu_backend.h"
 #include "base/error.h"
 #include "base/text.h"
-#include "calib/memory_plan.h"
+#include "calib/windows/memory_plan.h"
 #include "support/backends/failing_backend.h"
 #include "support/backends/gpu_backends.h"
 #include "support/expect_error.h"

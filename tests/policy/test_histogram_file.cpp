@@ -3,7 +3,7 @@
 
 #include <doctest/doctest.h>
 
-#include "core/scale_grid.h"
+#include "core/scales/scale_grid.h"
 #include "formats/safetensors.h"
 #include "policy/histogram_file.h"
 #include "support/expect_error.h"

@@ -4,9 +4,9 @@
 #include <doctest/doctest.h>
 
 #include "policy/make_scales.h"
-#include "support/capture_stderr.h"
 #include "support/expect_error.h"
 #include "support/magnitudes.h"
+#include "support/program/capture_stderr.h"
 
 namespace fp8kv {
 namespace {

@@ -6,13 +6,13 @@
 
 #include <doctest/doctest.h>
 
-#include "core/scale_grid.h"
+#include "core/scales/scale_grid.h"
 #include "policy/make_scales.h"
 #include "policy/merge.h"
 #include "scales/scale_file.h"
-#include "support/capture_stderr.h"
 #include "support/expect_error.h"
 #include "support/magnitudes.h"
+#include "support/program/capture_stderr.h"
 
 namespace fp8kv {
 namespace {

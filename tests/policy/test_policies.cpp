@@ -4,7 +4,7 @@
 #include <doctest/doctest.h>
 
 #include "base/rng.h"
-#include "core/scale_grid.h"
+#include "core/scales/scale_grid.h"
 #include "policy/make_scales.h"
 #include "policy/policies.h"
 #include "support/expect_error.h"

@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "base/thread_pool.h"
+#include "base/machine/thread_pool.h"
 #include "kernels/ptx/decode.h"
 #include "kernels/ptx/launch.h"
-#include "kernels/ptx/parse.h"
+#include "kernels/ptx/machine/parse.h"
 
 namespace fp8kv::test {
 

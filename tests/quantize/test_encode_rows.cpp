@@ -8,7 +8,7 @@
 #include <doctest/doctest.h>
 
 #include "backend/cpu/isa/cpu_isa.h"
-#include "core/half.h"
+#include "core/numbers/half.h"
 #include "quantize/encode_rows.h"
 #include "support/backends/cpu.h"
 

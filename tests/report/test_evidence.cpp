@@ -11,7 +11,7 @@
 #include "report/certificate_words.h"
 #include "report/evidence.h"
 #include "support/places.h"
-#include "support/run_cli.h"
+#include "support/program/run_cli.h"
 
 namespace fp8kv {
 namespace {

@@ -6,10 +6,10 @@
 #include <doctest/doctest.h>
 
 #include "base/rng.h"
-#include "core/half.h"
+#include "core/numbers/half.h"
 #include "scales/scale_rounding.h"
 #include "scales/write/arrival.h"
-#include "support/models/inject_place.h"
+#include "support/workplaces/inject_place.h"
 
 using namespace fp8kv;
 using test::InjectPlace;

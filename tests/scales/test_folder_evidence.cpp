@@ -10,7 +10,7 @@
 #include "scales/scale_file.h"
 #include "scales/write/inject.h"
 #include "support/places.h"
-#include "support/run_cli.h"
+#include "support/program/run_cli.h"
 #include "support/temp_dir.h"
 
 namespace fp8kv {

@@ -9,8 +9,8 @@
 #include "report/certificate_words.h"
 #include "scales/scale_diff.h"
 #include "scales/scale_file.h"
-#include "support/models/inject_place.h"
 #include "support/models/scaled_model.h"
+#include "support/workplaces/inject_place.h"
 
 namespace fp8kv {
 namespace {

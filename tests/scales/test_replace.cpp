@@ -11,7 +11,7 @@
 #include "scales/write/inject.h"
 #include "scales/write/scale_patch.h"
 #include "support/expect_error.h"
-#include "support/models/inject_place.h"
+#include "support/workplaces/inject_place.h"
 
 namespace fp8kv {
 namespace {

@@ -9,7 +9,7 @@
 #include "scales/rules/runtime_choice.h"
 #include "scales/rules/runtime_models.h"
 #include "scales/verify/verify_scales.h"
-#include "support/models/inject_place.h"
+#include "support/workplaces/inject_place.h"
 
 using namespace fp8kv;
 

@@ -4,7 +4,7 @@
 
 #include <doctest/doctest.h>
 
-#include "core/half.h"
+#include "core/numbers/half.h"
 #include "scales/scale_diff.h"
 #include "scales/scale_tensors.h"
 #include "support/expect_error.h"

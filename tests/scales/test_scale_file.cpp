@@ -6,7 +6,7 @@
 #include <doctest/doctest.h>
 
 #include "base/rng.h"
-#include "core/half.h"
+#include "core/numbers/half.h"
 #include "scales/scale_file.h"
 #include "support/expect_error.h"
 #include "support/scale_texts.h"

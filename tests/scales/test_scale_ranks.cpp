@@ -8,11 +8,11 @@
 #include <doctest/doctest.h>
 
 #include "checkpoint/partial_folder.h"
-#include "files/file.h"
+#include "files/output/write_file.h"
 #include "formats/safetensors.h"
 #include "json/json.h"
 #include "scales/read/find_scales.h"
-#include "scales/read/open_store.h"
+#include "scales/read/stores/open_store.h"
 #include "support/skip.h"
 #include "support/temp_dir.h"
 

@@ -8,7 +8,7 @@
 #include "base/text.h"
 #include "scales/scale_rounding.h"
 #include "scales/verify/verify_scales.h"
-#include "support/models/inject_place.h"
+#include "support/workplaces/inject_place.h"
 
 using namespace fp8kv;
 using test::InjectPlace;

@@ -5,9 +5,9 @@
 
 #include "show/colour.h"
 #include "support/places.h"
-#include "support/run_cli.h"
+#include "support/program/run_cli.h"
+#include "support/program/terminal.h"
 #include "support/temp_dir.h"
-#include "support/terminal.h"
 
 namespace fp8kv {
 namespace {

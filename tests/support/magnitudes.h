@@ -5,8 +5,8 @@
 #include <cmath>
 #include <vector>
 
-#include "core/half.h"
-#include "core/histogram.h"
+#include "core/numbers/half.h"
+#include "core/numbers/histogram.h"
 #include "policy/magnitudes.h"
 
 namespace fp8kv::test {

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/scales.h"
+#include "core/scales/scales.h"
 #include "eval/eval_report.h"
 
 namespace fp8kv::test {

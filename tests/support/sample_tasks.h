@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "report/tasks/tasks_html.h"
-#include "tasks/task_report.h"
+#include "tasks/compare/task_report.h"
 
 namespace fp8kv::test {
 

@@ -6,9 +6,9 @@
 #include <doctest/doctest.h>
 
 #include "support/expect_error.h"
-#include "tasks/choice_forms.h"
-#include "tasks/few_shot.h"
-#include "tasks/python_text.h"
+#include "tasks/items/choice_forms.h"
+#include "tasks/items/few_shot.h"
+#include "tasks/items/python_text.h"
 
 using namespace fp8kv;
 

@@ -6,8 +6,8 @@
 #include <doctest/doctest.h>
 
 #include "support/expect_error.h"
-#include "tasks/few_shot.h"
-#include "tasks/gsm8k.h"
+#include "tasks/items/few_shot.h"
+#include "tasks/items/gsm8k.h"
 
 using namespace fp8kv;
 

@@ -8,7 +8,7 @@
 
 #include "base/text.h"
 #include "support/expect_error.h"
-#include "tasks/needle.h"
+#include "tasks/items/needle.h"
 
 namespace fp8kv {
 namespace {

@@ -3,7 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "base/rng.h"
-#include "tasks/paired.h"
+#include "tasks/compare/paired.h"
 
 using namespace fp8kv;
 

@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "support/expect_error.h"
-#include "tasks/paired_run.h"
+#include "tasks/compare/paired_run.h"
 
 using namespace fp8kv;
 

@@ -5,7 +5,7 @@
 
 #include "base/rng.h"
 #include "support/expect_error.h"
-#include "tasks/recovery_test.h"
+#include "tasks/compare/recovery_test.h"
 
 using namespace fp8kv;
 

@@ -5,7 +5,7 @@
 
 #include <doctest/doctest.h>
 
-#include "tasks/text_difference.h"
+#include "tasks/compare/text_difference.h"
 
 using namespace fp8kv;
 

@@ -5,7 +5,7 @@
 #include <doctest/doctest.h>
 
 #include "base/rng.h"
-#include "tasks/text_divergence.h"
+#include "tasks/compare/text_divergence.h"
 
 using namespace fp8kv;
 

@@ -5,8 +5,8 @@
 #include <doctest/doctest.h>
 
 #include "support/expect_error.h"
-#include "tasks/answer_pattern.h"
-#include "tasks/text_form.h"
+#include "tasks/items/answer_pattern.h"
+#include "tasks/items/text_form.h"
 
 using namespace fp8kv;
 

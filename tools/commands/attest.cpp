@@ -15,8 +15,8 @@
 #include "inputs/known_config.h"
 #include "inputs/model_text.h"
 #include "inputs/scale_source.h"
-#include "show/attest_json.h"
-#include "show/attest_text.h"
+#include "show/attest/attest_json.h"
+#include "show/attest/attest_text.h"
 #include "show/output.h"
 #include "text/tokenizer.h"
 

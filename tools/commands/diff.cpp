@@ -3,14 +3,14 @@
 #include <vector>
 
 #include "base/error.h"
-#include "checkpoint/equalized_from.h"
+#include "checkpoint/identity/equalized_from.h"
 #include "commands/commands.h"
 #include "inputs/scale_source.h"
 #include "json/json.h"
-#include "scales/read/open_store.h"
+#include "scales/read/stores/open_store.h"
 #include "scales/scale_diff.h"
 #include "show/output.h"
-#include "show/scales_text.h"
+#include "show/scales/scales_text.h"
 
 namespace fp8kv {
 namespace {

@@ -5,10 +5,10 @@
 #include "options/kept_inputs.h"
 #include "options/output_files.h"
 #include "scales/scale_file.h"
-#include "show/extract_list.h"
 #include "show/output.h"
-#include "show/scales_text.h"
-#include "show/summary_text.h"
+#include "show/scales/extract_list.h"
+#include "show/scales/scales_text.h"
+#include "show/scales/summary_text.h"
 
 namespace fp8kv {
 namespace {

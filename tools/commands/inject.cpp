@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "checkpoint/checkpoint.h"
-#include "checkpoint/equalized_from.h"
+#include "checkpoint/identity/equalized_from.h"
 #include "commands/commands.h"
 #include "inputs/scale_source.h"
 #include "json/json.h"

@@ -8,11 +8,11 @@
 #include "options/output_files.h"
 #include "policy/histogram_file.h"
 #include "scales/scale_file.h"
-#include "show/calibration_summary.h"
-#include "show/certificate_text.h"
 #include "show/colour.h"
 #include "show/output.h"
-#include "show/summary_text.h"
+#include "show/scales/calibration_summary.h"
+#include "show/scales/certificate_text.h"
+#include "show/scales/summary_text.h"
 
 namespace fp8kv {
 namespace {

@@ -6,8 +6,8 @@
 #include "base/log.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/describe_checkpoint.h"
-#include "commands/calibration_time.h"
 #include "commands/commands.h"
+#include "commands/parts/calibration_time.h"
 #include "config/describe/describe_model.h"
 #include "config/describe/language_config.h"
 #include "files/file.h"
@@ -15,10 +15,10 @@
 #include "inputs/cache_choice.h"
 #include "inputs/model_cache.h"
 #include "json/json.h"
-#include "model/capacity.h"
+#include "model/cache/capacity.h"
 #include "options/kv_dtype.h"
+#include "show/models/plan_text.h"
 #include "show/output.h"
-#include "show/plan_text.h"
 
 namespace fp8kv {
 namespace {

@@ -12,9 +12,9 @@
 #include "inputs/cache_choice.h"
 #include "inputs/chat_text.h"
 #include "inputs/known_config.h"
-#include "inputs/prompts.h"
-#include "inputs/sampling_choice.h"
-#include "show/answers.h"
+#include "inputs/prompts/prompts.h"
+#include "inputs/prompts/sampling_choice.h"
+#include "show/answers/answers.h"
 #include "text/tokenizer.h"
 
 namespace fp8kv {

@@ -14,8 +14,8 @@
 #include "data/records.h"
 #include "data/text_stream.h"
 #include "inputs/chat_text.h"
+#include "show/answers/token_list.h"
 #include "show/output.h"
-#include "show/token_list.h"
 
 namespace fp8kv {
 namespace fs = std::filesystem;

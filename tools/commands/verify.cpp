@@ -2,7 +2,7 @@
 
 #include "base/error.h"
 #include "commands/commands.h"
-#include "commands/verify_with.h"
+#include "commands/parts/verify_with.h"
 #include "inputs/scale_source.h"
 #include "options/kept_inputs.h"
 #include "options/kv_dtype.h"

@@ -6,9 +6,9 @@
 
 #include "base/log.h"
 #include "checkpoint/checkpoint.h"
-#include "core/cache_type.h"
-#include "core/config.h"
-#include "core/scales.h"
+#include "core/cache/cache_type.h"
+#include "core/model/config.h"
+#include "core/scales/scales.h"
 #include "options/options.h"
 
 namespace fp8kv {

@@ -7,7 +7,7 @@
 
 #include "base/log.h"
 #include "checkpoint/checkpoint.h"
-#include "core/config.h"
+#include "core/model/config.h"
 #include "eval/eval_report.h"
 #include "options/options.h"
 #include "policy/policies.h"

@@ -3,7 +3,7 @@
 
 #include "base/log.h"
 #include "checkpoint/checkpoint.h"
-#include "core/config.h"
+#include "core/model/config.h"
 
 namespace fp8kv {
 

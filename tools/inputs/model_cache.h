@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "core/cache_type.h"
-#include "core/model_description.h"
+#include "core/cache/cache_type.h"
+#include "core/model/model_description.h"
 
 namespace fp8kv {
 

@@ -7,7 +7,7 @@
 
 #include "base/log.h"
 #include "checkpoint/checkpoint.h"
-#include "core/config.h"
+#include "core/model/config.h"
 #include "data/dataset.h"
 #include "inputs/chat_text.h"
 #include "options/options.h"

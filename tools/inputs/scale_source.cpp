@@ -1,7 +1,7 @@
 #include "inputs/scale_source.h"
 
 #include "base/text.h"
-#include "checkpoint/made_for.h"
+#include "checkpoint/identity/made_for.h"
 #include "scales/read/scale_file_survey.h"
 
 namespace fp8kv {

@@ -7,7 +7,7 @@
 
 #include "base/log.h"
 #include "checkpoint/checkpoint.h"
-#include "core/config.h"
+#include "core/model/config.h"
 #include "scales/read/find_scales.h"
 
 namespace fp8kv {

@@ -1,8 +1,8 @@
 #include "inputs/task_chats.h"
 
 #include "data/records.h"
-#include "tasks/few_shot.h"
-#include "tasks/python_text.h"
+#include "tasks/items/few_shot.h"
+#include "tasks/items/python_text.h"
 
 namespace fp8kv {
 namespace {

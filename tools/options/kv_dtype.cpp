@@ -4,7 +4,7 @@
 #include <cctype>
 
 #include "base/error.h"
-#include "core/packed_formats.h"
+#include "core/model/packed_formats.h"
 
 namespace fp8kv {
 namespace {

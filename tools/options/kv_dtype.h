@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "core/cache_type.h"
-#include "core/model_description.h"
+#include "core/cache/cache_type.h"
+#include "core/model/model_description.h"
 
 namespace fp8kv {
 

@@ -9,12 +9,12 @@
 #include <vector>
 
 #include "base/log.h"
-#include "core/dtype.h"
+#include "core/numbers/dtype.h"
 #include "data/shard.h"
-#include "files/file.h"
+#include "files/output/copy_file.h"
 #include "policy/policies.h"
-#include "tasks/needle.h"
-#include "tasks/recovery_test.h"
+#include "tasks/compare/recovery_test.h"
+#include "tasks/items/needle.h"
 #include "tasks/task_kinds.h"
 
 namespace fp8kv {

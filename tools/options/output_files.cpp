@@ -2,9 +2,9 @@
 
 #include "base/error.h"
 #include "base/shell.h"
-#include "files/file.h"
-#include "files/special_file.h"
-#include "files/temporary.h"
+#include "files/output/special_file.h"
+#include "files/output/temporary.h"
+#include "files/output/write_file.h"
 
 namespace fp8kv {
 

@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "base/terminal_text.h"
 #include "base/text.h"
-#include "files/file.h"
+#include "files/output/write_file.h"
 #include "show/markdown.h"
 
 namespace fp8kv {

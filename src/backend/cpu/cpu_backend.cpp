@@ -6,24 +6,24 @@
 #include <numeric>
 #include <vector>
 
-#include "backend/cpu/cpu_arrange.h"
-#include "backend/cpu/cpu_attention.h"
-#include "backend/cpu/cpu_codes_along_rows.h"
-#include "backend/cpu/cpu_decode_weights.h"
-#include "backend/cpu/cpu_experts.h"
-#include "backend/cpu/cpu_linear.h"
-#include "backend/cpu/cpu_linear_heads.h"
-#include "backend/cpu/cpu_memory.h"
+#include "backend/cpu/attention/cpu_attention.h"
+#include "backend/cpu/attention/cpu_rope.h"
 #include "backend/cpu/cpu_recurrence.h"
-#include "backend/cpu/cpu_rope.h"
 #include "backend/cpu/cpu_route.h"
 #include "backend/cpu/cpu_sample.h"
 #include "backend/cpu/cpu_streams.h"
-#include "backend/cpu/isa/cpu_kernels.h"
-#include "base/cpu_topology.h"
+#include "backend/cpu/isa/common/cpu_kernels.h"
+#include "backend/cpu/memory/cpu_arrange.h"
+#include "backend/cpu/memory/cpu_memory.h"
+#include "backend/cpu/products/cpu_codes_along_rows.h"
+#include "backend/cpu/products/cpu_decode_weights.h"
+#include "backend/cpu/products/cpu_experts.h"
+#include "backend/cpu/products/cpu_linear.h"
+#include "backend/cpu/products/cpu_linear_heads.h"
 #include "base/error.h"
+#include "base/machine/cpu_topology.h"
+#include "base/machine/thread_pool.h"
 #include "base/text.h"
-#include "base/thread_pool.h"
 
 namespace fp8kv {
 namespace {

@@ -2,9 +2,9 @@
 #pragma once
 
 #include "backend/backend.h"
-#include "backend/cpu/cpu_memory.h"
-#include "backend/cpu/isa/cpu_kernels.h"
-#include "base/thread_pool.h"
+#include "backend/cpu/isa/common/cpu_kernels.h"
+#include "backend/cpu/memory/cpu_memory.h"
+#include "base/machine/thread_pool.h"
 
 namespace fp8kv {
 

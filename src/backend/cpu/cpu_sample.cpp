@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "core/sampling.h"
+#include "core/numbers/sampling.h"
 
 namespace fp8kv {
 namespace {

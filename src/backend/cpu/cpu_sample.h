@@ -2,7 +2,7 @@
 #pragma once
 
 #include "backend/backend.h"
-#include "base/thread_pool.h"
+#include "base/machine/thread_pool.h"
 
 namespace fp8kv {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "core/half.h"
+#include "core/numbers/half.h"
 
 namespace fp8kv {
 namespace {

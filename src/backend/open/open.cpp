@@ -4,8 +4,8 @@
 
 #include "backend/cpu/cpu_backend.h"
 #include "backend/open/plugin.h"
-#include "base/cpu_topology.h"
 #include "base/error.h"
+#include "base/machine/cpu_topology.h"
 #include "base/text.h"
 
 namespace fp8kv {

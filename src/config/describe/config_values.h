@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "core/model_description.h"
+#include "core/model/model_description.h"
 #include "json/json.h"
 
 namespace fp8kv {

@@ -1,7 +1,7 @@
 // Finds the feed-forward part of each layer in config.json. Internal to config.
 #pragma once
 
-#include "core/model_description.h"
+#include "core/model/model_description.h"
 #include "json/json.h"
 
 namespace fp8kv {

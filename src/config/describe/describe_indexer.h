@@ -2,7 +2,7 @@
 // a token attends to, by keys cached beside the latents. Internal to config.
 #pragma once
 
-#include "core/model_description.h"
+#include "core/model/model_description.h"
 #include "json/json.h"
 
 namespace fp8kv {

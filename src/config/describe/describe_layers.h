@@ -3,7 +3,7 @@
 
 #include <optional>
 
-#include "core/model_description.h"
+#include "core/model/model_description.h"
 #include "json/json.h"
 
 namespace fp8kv {

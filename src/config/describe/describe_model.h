@@ -1,7 +1,7 @@
 // Describes a model from its config.json, even if its forward pass is not supported.
 #pragma once
 
-#include "core/model_description.h"
+#include "core/model/model_description.h"
 #include "json/json.h"
 
 namespace fp8kv {

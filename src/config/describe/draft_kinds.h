@@ -1,5 +1,5 @@
 // Layers that draft tokens (MTP): how checkpoints store them, and how their input is made. A table
-// with a row for each kind. checkpoint/draft_layers.h decides which kind a checkpoint has.
+// with a row for each kind. checkpoint/drafts/draft_layers.h decides which kind a checkpoint has.
 #pragma once
 
 #include <cstdint>

@@ -7,8 +7,8 @@
 #include <string_view>
 
 #include "config/families/rope_config.h"
-#include "core/config.h"
-#include "core/tensor_row.h"
+#include "core/model/config.h"
+#include "core/model/tensor_row.h"
 #include "json/json.h"
 
 namespace fp8kv {

@@ -1,7 +1,7 @@
 // Reads the description of experts in a config.json. Internal to config.
 #pragma once
 
-#include "core/config.h"
+#include "core/model/config.h"
 #include "json/json.h"
 
 namespace fp8kv {

@@ -11,7 +11,7 @@
 #include "config/describe/window_keys.h"
 #include "config/families/experts_config.h"
 #include "config/families/tensor_rows.h"
-#include "core/half.h"
+#include "core/numbers/half.h"
 
 namespace fp8kv {
 namespace {

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "core/config.h"
+#include "core/model/config.h"
 #include "json/json.h"
 
 namespace fp8kv {

@@ -2,8 +2,8 @@
 // all other tensors. Internal to config.
 #pragma once
 
-#include "core/config.h"
-#include "core/tensor.h"
+#include "core/model/config.h"
+#include "core/numbers/tensor.h"
 
 namespace fp8kv {
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "config/families/rope_style.h"
-#include "core/config.h"
+#include "core/model/config.h"
 #include "json/json.h"
 
 namespace fp8kv {

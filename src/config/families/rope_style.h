@@ -1,7 +1,7 @@
 // How a family rotates Q and K: one column of the table of architectures.
 #pragma once
 
-#include "core/config.h"
+#include "core/model/config.h"
 
 namespace fp8kv {
 

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "core/tensor_row.h"
+#include "core/model/tensor_row.h"
 
 namespace fp8kv {
 

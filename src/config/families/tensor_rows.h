@@ -3,7 +3,7 @@
 
 #include <span>
 
-#include "core/tensor_row.h"
+#include "core/model/tensor_row.h"
 
 namespace fp8kv {
 

@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "core/config.h"
-#include "core/tensor.h"
-#include "core/tensor_row.h"
+#include "core/model/config.h"
+#include "core/model/tensor_row.h"
+#include "core/numbers/tensor.h"
 
 namespace fp8kv {
 

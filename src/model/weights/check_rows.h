@@ -1,7 +1,7 @@
 // Whether a table of tensors has a place for everything that a config computes with.
 #pragma once
 
-#include "core/config.h"
+#include "core/model/config.h"
 
 namespace fp8kv {
 

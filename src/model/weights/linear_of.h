@@ -1,7 +1,7 @@
 // Finds a layer's product by the role of its tensor.
 #pragma once
 
-#include "core/tensor_row.h"
+#include "core/model/tensor_row.h"
 #include "model/weights/layer_weights.h"
 
 namespace fp8kv {

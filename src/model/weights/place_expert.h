@@ -5,7 +5,7 @@
 #include <cstddef>
 
 #include "config/families/tensor_table.h"
-#include "core/config.h"
+#include "core/model/config.h"
 #include "model/weights/layer_weights.h"
 #include "model/weights/weight_source.h"
 

@@ -3,8 +3,8 @@
 
 #include <optional>
 
-#include "core/config.h"
-#include "core/tensor_row.h"
+#include "core/model/config.h"
+#include "core/model/tensor_row.h"
 #include "model/weights/layer_weights.h"
 
 namespace fp8kv {

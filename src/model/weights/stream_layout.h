@@ -10,7 +10,7 @@
 
 #include "backend/backend.h"
 #include "checkpoint/model_weights.h"
-#include "core/config.h"
+#include "core/model/config.h"
 #include "files/block_file.h"
 #include "model/weights/weights.h"
 

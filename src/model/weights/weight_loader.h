@@ -9,7 +9,7 @@
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/model_weights.h"
 #include "config/families/tensor_table.h"
-#include "core/config.h"
+#include "core/model/config.h"
 #include "model/weights/weights.h"
 
 namespace fp8kv {

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <vector>
 
-#include "core/half.h"
-#include "core/matrix_use.h"
+#include "core/model/matrix_use.h"
+#include "core/numbers/half.h"
 
 namespace fp8kv {
 namespace {

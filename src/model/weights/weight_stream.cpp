@@ -13,8 +13,8 @@
 
 #include "base/error.h"
 #include "base/interrupt.h"
-#include "base/machine_memory.h"
-#include "base/thread_pool.h"
+#include "base/machine/machine_memory.h"
+#include "base/machine/thread_pool.h"
 #include "files/block_file.h"
 
 namespace fp8kv {

@@ -11,7 +11,7 @@
 #include "backend/backend.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/model_weights.h"
-#include "core/config.h"
+#include "core/model/config.h"
 #include "model/weights/stream_layout.h"
 #include "model/weights/weights.h"
 

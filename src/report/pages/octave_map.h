@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "core/octaves.h"
+#include "core/numbers/octaves.h"
 #include "report/pages/range_chart.h"
 
 namespace fp8kv {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "core/scales.h"
+#include "core/scales/scales.h"
 
 namespace fp8kv {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "core/fp8.h"
+#include "core/numbers/fp8.h"
 #include "draw/chart.h"
 
 namespace fp8kv {

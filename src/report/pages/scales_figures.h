@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "core/scales.h"
+#include "core/scales/scales.h"
 #include "report/pages/range_chart.h"
 
 namespace fp8kv {

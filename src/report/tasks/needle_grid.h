@@ -5,7 +5,7 @@
 #include <map>
 #include <vector>
 
-#include "tasks/task_report.h"
+#include "tasks/compare/task_report.h"
 
 namespace fp8kv {
 

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "tasks/task_report.h"
+#include "tasks/compare/task_report.h"
 
 namespace fp8kv {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "tasks/task_report.h"
+#include "tasks/compare/task_report.h"
 
 namespace fp8kv {
 

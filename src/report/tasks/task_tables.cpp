@@ -7,7 +7,7 @@
 #include "draw/html.h"
 #include "draw/numbers.h"
 #include "report/pages/page_parts.h"
-#include "tasks/text_difference.h"
+#include "tasks/compare/text_difference.h"
 
 namespace fp8kv {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "base/text.h"
 #include "draw/numbers.h"
-#include "tasks/text_difference.h"
+#include "tasks/compare/text_difference.h"
 
 namespace fp8kv {
 namespace {

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "core/scales.h"
-#include "tasks/task_report.h"
+#include "core/scales/scales.h"
+#include "tasks/compare/task_report.h"
 
 namespace fp8kv {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/dtype.h"
+#include "core/numbers/dtype.h"
 #include "scales/scale_tensors.h"
 
 namespace fp8kv {

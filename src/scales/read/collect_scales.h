@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "scales/read/scale_store.h"
+#include "scales/read/stores/scale_store.h"
 #include "scales/scale_tensors.h"
 
 namespace fp8kv {

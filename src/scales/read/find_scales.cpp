@@ -4,10 +4,10 @@
 
 #include "base/error.h"
 #include "checkpoint/quantised_tensors.h"
-#include "scales/read/checkpoint_store.h"
-#include "scales/read/open_store.h"
-#include "scales/read/rank_store.h"
 #include "scales/read/scale_file_survey.h"
+#include "scales/read/stores/checkpoint_store.h"
+#include "scales/read/stores/open_store.h"
+#include "scales/read/stores/rank_store.h"
 #include "scales/read/survey.h"
 #include "scales/scale_names.h"
 #include "scales/scale_tensors.h"

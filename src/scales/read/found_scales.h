@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "core/scales.h"
+#include "core/scales/scales.h"
 #include "scales/diagnose.h"
 #include "scales/scale_tensors.h"
 

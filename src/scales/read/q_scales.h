@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "scales/diagnose.h"
-#include "scales/read/scale_store.h"
+#include "scales/read/stores/scale_store.h"
 #include "scales/scale_tensors.h"
 
 namespace fp8kv {

@@ -3,8 +3,8 @@
 
 #include <vector>
 
-#include "core/scales.h"
-#include "scales/read/scale_store.h"
+#include "core/scales/scales.h"
+#include "scales/read/stores/scale_store.h"
 #include "scales/scale_tensors.h"
 
 namespace fp8kv {

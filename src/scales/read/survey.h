@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "scales/read/found_scales.h"
-#include "scales/read/scale_store.h"
+#include "scales/read/stores/scale_store.h"
 
 namespace fp8kv {
 

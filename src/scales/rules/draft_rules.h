@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "checkpoint/draft_layers.h"
+#include "checkpoint/drafts/draft_layers.h"
 #include "scales/rules/runtime_rules.h"
 #include "scales/scale_names.h"
 

@@ -5,7 +5,7 @@
 #include <span>
 #include <string_view>
 
-#include "scales/rules/family.h"
+#include "scales/rules/tables/family.h"
 
 namespace fp8kv {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "checkpoint/checkpoint.h"
-#include "scales/rules/fact.h"
+#include "scales/rules/tables/fact.h"
 
 namespace fp8kv {
 

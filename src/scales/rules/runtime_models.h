@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "scales/rules/runtime_rule.h"
+#include "scales/rules/tables/runtime_rule.h"
 
 namespace fp8kv {
 

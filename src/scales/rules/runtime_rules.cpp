@@ -6,8 +6,8 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "scales/rules/rule_tables.h"
 #include "scales/rules/runtime_models.h"
+#include "scales/rules/tables/rule_tables.h"
 
 namespace fp8kv {
 namespace {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "scales/rules/runtime_facts.h"
-#include "scales/rules/runtime_rule.h"
+#include "scales/rules/tables/runtime_rule.h"
 
 namespace fp8kv {
 

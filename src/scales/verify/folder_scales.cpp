@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "checkpoint/describe_checkpoint.h"
-#include "checkpoint/draft_layers.h"
+#include "checkpoint/drafts/draft_layers.h"
 #include "checkpoint/layer_name.h"
 #include "scales/dialects.h"
 #include "scales/scale_names.h"

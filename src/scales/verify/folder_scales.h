@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "checkpoint/checkpoint.h"
-#include "core/dtype.h"
-#include "core/scales.h"
+#include "core/numbers/dtype.h"
+#include "core/scales/scales.h"
 #include "scales/rules/draft_rules.h"
 #include "scales/rules/runtime_facts.h"
 

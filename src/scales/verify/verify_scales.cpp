@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "checkpoint/quantised_tensors.h"
 #include "scales/read/find_scales.h"
-#include "scales/read/open_store.h"
+#include "scales/read/stores/open_store.h"
 #include "scales/rules/runtime_caches.h"
 #include "scales/scale_file.h"
 #include "scales/verify/remedies.h"

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "core/dtype.h"
-#include "core/scales.h"
+#include "core/numbers/dtype.h"
+#include "core/scales/scales.h"
 #include "scales/rules/runtime_rules.h"
 
 namespace fp8kv {

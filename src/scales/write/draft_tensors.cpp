@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "checkpoint/draft_layers.h"
+#include "checkpoint/drafts/draft_layers.h"
 #include "checkpoint/layer_name.h"
 #include "scales/rules/draft_rules.h"
 

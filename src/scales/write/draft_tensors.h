@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "checkpoint/checkpoint.h"
-#include "core/scales.h"
+#include "core/scales/scales.h"
 #include "scales/write/inject_targets.h"
 
 namespace fp8kv {

@@ -3,7 +3,7 @@
 #include "base/error.h"
 #include "base/interrupt.h"
 #include "checkpoint/describe_checkpoint.h"
-#include "checkpoint/made_for.h"
+#include "checkpoint/identity/made_for.h"
 #include "checkpoint/quantised_tensors.h"
 #include "scales/dialects.h"
 #include "scales/read/find_scales.h"

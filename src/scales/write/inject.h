@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "checkpoint/checkpoint.h"
-#include "core/scales.h"
-#include "files/file.h"
+#include "core/scales/scales.h"
+#include "files/output/copy_file.h"
 #include "scales/rules/runtime_facts.h"
 #include "scales/write/inject_targets.h"
 #include "scales/write/output_folder.h"

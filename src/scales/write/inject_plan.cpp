@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "base/interrupt.h"
-#include "files/made_folder.h"
+#include "files/output/made_folder.h"
 
 namespace fp8kv {
 namespace fs = std::filesystem;

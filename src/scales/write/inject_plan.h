@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "checkpoint/checkpoint.h"
-#include "files/file.h"
+#include "files/output/copy_file.h"
 #include "scales/write/scale_patch.h"
 
 namespace fp8kv {

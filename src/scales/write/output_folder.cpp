@@ -5,8 +5,8 @@
 
 #include "base/error.h"
 #include "base/shell.h"
-#include "files/made_folder.h"
-#include "files/special_file.h"
+#include "files/output/made_folder.h"
+#include "files/output/special_file.h"
 
 namespace fp8kv {
 namespace fs = std::filesystem;

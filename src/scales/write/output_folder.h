@@ -6,7 +6,7 @@
 #include <string>
 
 #include "base/error.h"
-#include "files/file.h"
+#include "files/output/copy_file.h"
 #include "scales/write/inject_plan.h"
 
 namespace fp8kv {

@@ -9,7 +9,7 @@
 #include <set>
 
 #include "base/error.h"
-#include "checkpoint/draft_layers.h"
+#include "checkpoint/drafts/draft_layers.h"
 #include "checkpoint/layer_name.h"
 #include "checkpoint/linear_modules.h"
 #include "files/file.h"

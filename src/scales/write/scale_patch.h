@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "checkpoint/checkpoint.h"
-#include "core/scales.h"
+#include "core/scales/scales.h"
 #include "scales/write/inject_targets.h"
 #include "scales/write/scale_shard.h"
 

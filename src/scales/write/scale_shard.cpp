@@ -6,7 +6,7 @@
 #include <set>
 
 #include "base/error.h"
-#include "checkpoint/draft_layers.h"
+#include "checkpoint/drafts/draft_layers.h"
 #include "checkpoint/layer_name.h"
 #include "json/json.h"
 #include "scales/scale_names.h"

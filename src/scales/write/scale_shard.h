@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "checkpoint/checkpoint.h"
-#include "core/scales.h"
+#include "core/scales/scales.h"
 
 namespace fp8kv {
 

@@ -12,7 +12,7 @@
 #include "base/text.h"
 #include "support/models/small_tokenizer.h"
 #include "support/models/tiny_checkpoint.h"
-#include "support/run_cli.h"
+#include "support/program/run_cli.h"
 #include "support/sanitizers.h"
 #include "support/temp_dir.h"
 

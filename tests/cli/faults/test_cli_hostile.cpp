@@ -7,11 +7,11 @@
 #include <doctest/doctest.h>
 
 #include "base/error.h"
-#include "core/dtype.h"
+#include "core/numbers/dtype.h"
 #include "formats/safetensors.h"
 #include "json/json.h"
 #include "support/models/tiny_checkpoint.h"
-#include "support/run_cli.h"
+#include "support/program/run_cli.h"
 #include "support/temp_dir.h"
 
 namespace fp8kv {

@@ -14,9 +14,9 @@
 #include <doctest/doctest.h>
 
 #include "base/text.h"
-#include "files/temporary.h"
+#include "files/output/temporary.h"
 #include "support/models/tiny_checkpoint.h"
-#include "support/run_cli.h"
+#include "support/program/run_cli.h"
 #include "support/temp_dir.h"
 
 namespace fp8kv {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "core/block.h"
+#include "core/model/block.h"
 
 namespace fp8kv::test {
 

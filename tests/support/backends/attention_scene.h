@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/rng.h"
-#include "core/fp8.h"
+#include "core/numbers/fp8.h"
 #include "support/backends/compare.h"
 #include "support/backends/gpu_backends.h"
 

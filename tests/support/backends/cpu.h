@@ -9,12 +9,12 @@
 #include <vector>
 
 #include "backend/cpu/cpu_backend.h"
-#include "backend/cpu/isa/cpu_elements.h"
+#include "backend/cpu/isa/common/cpu_elements.h"
+#include "backend/cpu/isa/common/cpu_kernels.h"
 #include "backend/cpu/isa/cpu_isa.h"
-#include "backend/cpu/isa/cpu_kernels.h"
 #include "base/rng.h"
-#include "core/dtype.h"
-#include "core/tensor.h"
+#include "core/numbers/dtype.h"
+#include "core/numbers/tensor.h"
 #include "support/sanitizers.h"
 
 namespace fp8kv::test {

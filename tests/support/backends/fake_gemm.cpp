@@ -9,7 +9,7 @@
 #include <cstring>
 #include <string>
 
-#include "core/half.h"
+#include "core/numbers/half.h"
 
 using namespace fp8kv;
 

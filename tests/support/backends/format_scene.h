@@ -9,7 +9,7 @@
 
 #include "backend/backend.h"
 #include "base/rng.h"
-#include "core/cache_type.h"
+#include "core/cache/cache_type.h"
 #include "support/backends/cpu.h"
 
 namespace fp8kv::test {

@@ -15,7 +15,7 @@
 #include "backend/backend.h"
 #include "backend/open/plugin.h"
 #include "base/error.h"
-#include "core/half.h"
+#include "core/numbers/half.h"
 #ifdef FP8KV_TEST_SIM
 #include "kernels/sim/sim.h"
 #include "kernels/sim/sim_queues.h"

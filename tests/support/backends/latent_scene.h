@@ -7,8 +7,8 @@
 
 #include "backend/backend.h"
 #include "base/rng.h"
-#include "core/cache_type.h"
-#include "core/histogram.h"
+#include "core/cache/cache_type.h"
+#include "core/numbers/histogram.h"
 #include "support/backends/cpu.h"
 
 namespace fp8kv::test {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/rng.h"
-#include "core/quantised_matrix.h"
+#include "core/model/quantised_matrix.h"
 
 namespace fp8kv::test {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "checkpoint/checkpoint.h"
-#include "core/config.h"
+#include "core/model/config.h"
 #include "support/models/tiny_checkpoint.h"
 #include "support/temp_dir.h"
 

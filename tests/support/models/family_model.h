@@ -9,7 +9,7 @@
 
 #include "calib/collect.h"
 #include "checkpoint/checkpoint.h"
-#include "core/config.h"
+#include "core/model/config.h"
 #include "json/json.h"
 #include "support/temp_dir.h"
 

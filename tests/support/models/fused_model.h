@@ -2,7 +2,7 @@
 #pragma once
 
 #include "checkpoint/checkpoint.h"
-#include "core/config.h"
+#include "core/model/config.h"
 #include "support/models/block_model.h"
 #include "support/temp_dir.h"
 

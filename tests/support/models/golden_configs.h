@@ -5,7 +5,7 @@
 #include <set>
 #include <string>
 
-#include "core/config.h"
+#include "core/model/config.h"
 
 namespace fp8kv::test {
 

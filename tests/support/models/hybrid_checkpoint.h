@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/text.h"
-#include "core/scales.h"
+#include "core/scales/scales.h"
 #include "formats/safetensors.h"
 #include "support/temp_dir.h"
 

@@ -6,8 +6,8 @@
 
 #include "backend/backend.h"
 #include "checkpoint/checkpoint.h"
-#include "core/config.h"
-#include "core/scales.h"
+#include "core/model/config.h"
+#include "core/scales/scales.h"
 
 namespace fp8kv::test {
 

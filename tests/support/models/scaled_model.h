@@ -6,7 +6,7 @@
 
 #include <doctest/doctest.h>
 
-#include "core/half.h"
+#include "core/numbers/half.h"
 #include "json/json.h"
 #include "scales/read/find_scales.h"
 #include "support/expect_error.h"

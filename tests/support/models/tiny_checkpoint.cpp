@@ -9,7 +9,7 @@
 #include "base/rng.h"
 #include "base/text.h"
 #include "config/parse_model_config.h"
-#include "core/half.h"
+#include "core/numbers/half.h"
 #include "formats/safetensors.h"
 #include "json/json.h"
 

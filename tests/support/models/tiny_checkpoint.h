@@ -15,8 +15,8 @@
 #include <string>
 #include <vector>
 
-#include "core/config.h"
-#include "core/tensor.h"
+#include "core/model/config.h"
+#include "core/numbers/tensor.h"
 
 namespace fp8kv::test {
 

@@ -2,13 +2,13 @@
 
 #include <cmath>
 
-#include "core/dtype.h"
+#include "core/numbers/dtype.h"
 #include "eval/with_evidence.h"
 #include "json/json.h"
 #include "report/advice.h"
 #include "report/verdict.h"
-#include "show/certificate_text.h"
-#include "show/scales_text.h"
+#include "show/scales/certificate_text.h"
+#include "show/scales/scales_text.h"
 
 namespace fp8kv {
 namespace {

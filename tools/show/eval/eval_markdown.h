@@ -6,7 +6,7 @@
 
 #include "eval/eval_report.h"
 #include "eval/gates.h"
-#include "tasks/task_report.h"
+#include "tasks/compare/task_report.h"
 
 namespace fp8kv {
 

@@ -7,14 +7,14 @@
 
 #include "base/terminal_text.h"
 #include "base/text.h"
-#include "core/dtype.h"
+#include "core/numbers/dtype.h"
 #include "report/advice.h"
 #include "report/evidence.h"
 #include "report/serving.h"
 #include "report/verdict.h"
 #include "show/eval/figure_text.h"
-#include "show/layer_bars.h"
 #include "show/output.h"
+#include "show/scales/layer_bars.h"
 
 namespace fp8kv {
 namespace {

@@ -6,9 +6,9 @@
 #include "eval/with_evidence.h"
 #include "report/certificate_words.h"
 #include "report/verdict.h"
-#include "show/certificate_text.h"
 #include "show/eval/figure_text.h"
 #include "show/output.h"
+#include "show/scales/certificate_text.h"
 
 namespace fp8kv {
 namespace {

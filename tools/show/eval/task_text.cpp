@@ -7,7 +7,7 @@
 #include "json/json.h"
 #include "show/eval/figure_text.h"
 #include "show/eval/needle_text.h"
-#include "tasks/text_difference.h"
+#include "tasks/compare/text_difference.h"
 
 namespace fp8kv {
 namespace {

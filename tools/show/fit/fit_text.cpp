@@ -6,12 +6,12 @@
 #include "base/shell.h"
 #include "base/terminal_text.h"
 #include "base/text.h"
-#include "core/model_description.h"
+#include "core/model/model_description.h"
 #include "report/loss_places.h"
 #include "report/serving_names.h"
 #include "show/eval/figure_text.h"
-#include "show/layer_bars.h"
 #include "show/output.h"
+#include "show/scales/layer_bars.h"
 
 namespace fp8kv {
 namespace {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "core/config.h"
+#include "core/model/config.h"
 #include "fit/fit_report.h"
 
 namespace fp8kv {

@@ -2,7 +2,7 @@
 
 #include "base/text.h"
 #include "json/json.h"
-#include "show/scales_text.h"
+#include "show/scales/scales_text.h"
 #include "show/verify/runtime_report.h"
 
 namespace fp8kv {

@@ -8,7 +8,7 @@
 #include "show/junit.h"
 #include "show/markdown.h"
 #include "show/output.h"
-#include "show/scales_text.h"
+#include "show/scales/scales_text.h"
 #include "show/verify/runtime_report.h"
 
 namespace fp8kv {

@@ -1,8 +1,8 @@
 // Codes of quantised weights in plain C++.
 #include <cstddef>
 
-#include "backend/cpu/isa/cpu_code_kernels.h"
-#include "core/half.h"
+#include "backend/cpu/isa/common/cpu_code_kernels.h"
+#include "core/numbers/half.h"
 
 namespace fp8kv {
 namespace {

@@ -8,8 +8,8 @@
 #endif
 #include <vector>
 
-#include "backend/cpu/isa/cpu_kernels.h"
-#include "backend/cpu/isa/cpu_pair_speed.h"
+#include "backend/cpu/isa/common/cpu_kernels.h"
+#include "backend/cpu/isa/x86/cpu_pair_speed.h"
 #include "base/error.h"
 #include "base/text.h"
 

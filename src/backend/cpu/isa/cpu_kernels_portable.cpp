@@ -1,6 +1,6 @@
 // Plain C++: runs on every processor, and is the reference for the other tables.
-#include "backend/cpu/isa/cpu_kernels.h"
-#include "backend/cpu/isa/cpu_loops.h"
+#include "backend/cpu/isa/common/cpu_kernels.h"
+#include "backend/cpu/isa/common/cpu_loops.h"
 
 namespace fp8kv {
 namespace {

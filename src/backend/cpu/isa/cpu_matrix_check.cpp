@@ -1,6 +1,6 @@
 #include <cstring>
 
-#include "backend/cpu/isa/cpu_matrix_unit.h"
+#include "backend/cpu/isa/common/cpu_matrix_unit.h"
 #include "base/rng.h"
 
 namespace fp8kv {

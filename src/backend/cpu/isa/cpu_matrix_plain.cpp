@@ -4,10 +4,10 @@
 #include <cstring>
 #include <type_traits>
 
-#include "backend/cpu/isa/cpu_elements.h"
-#include "backend/cpu/isa/cpu_loops.h"
-#include "backend/cpu/isa/cpu_matrix_loops.h"
-#include "core/half.h"
+#include "backend/cpu/isa/common/cpu_elements.h"
+#include "backend/cpu/isa/common/cpu_loops.h"
+#include "backend/cpu/isa/common/cpu_matrix_loops.h"
+#include "core/numbers/half.h"
 
 namespace fp8kv {
 namespace {

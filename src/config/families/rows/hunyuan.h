@@ -3,7 +3,7 @@
 #pragma once
 
 #include "config/families/tensor_blocks.h"
-#include "core/config.h"
+#include "core/model/config.h"
 #include "json/json.h"
 
 namespace fp8kv {

@@ -1,0 +1,13 @@
+// Everything between the projections and attention: rotate, round, observe, quantise, store.
+#pragma once
+
+#include "backend/backend.h"
+#include "backend/cpu/isa/common/cpu_kernels.h"
+#include "base/machine/thread_pool.h"
+
+namespace fp8kv {
+
+// See Backend::rope_append. Q, K and V are left rounded in place.
+void cpu_rope_append(const CpuKernels& kernels, ThreadPool& pool, const RopeAppend& args);
+
+}  // namespace fp8kv

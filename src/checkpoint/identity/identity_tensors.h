@@ -1,0 +1,34 @@
+// Picks the tensors that an identity samples: which of a layer's tensors make its K and V, and
+// where the matrices of each expert lie. Reads no weights.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "checkpoint/model_weights.h"
+#include "config/families/tensor_table.h"
+#include "core/model/config.h"
+
+namespace fp8kv {
+
+bool is_of_experts(const ModelTensor& tensor);
+
+// Whether the tensor computes K or V, or an input of K and V within its layer.
+bool makes_kv(const ModelTensor& tensor);
+
+// The number of the last layer that writes a cache.
+int64_t last_cache(const ModelConfig& config);
+
+// One matrix of an expert, as a byte range of a weight.
+struct ExpertPart {
+  Weight weight;
+  uint64_t offset;
+  uint64_t bytes;
+};
+
+// The matrices of each expert in a layer, whether experts have separate tensors or share them.
+std::vector<std::vector<ExpertPart>> expert_parts(const ModelWeights& weights,
+                                                  const std::vector<ModelTensor>& tensors,
+                                                  int64_t n_experts);
+
+}  // namespace fp8kv

@@ -1,0 +1,143 @@
+// A model that can be computed: its description, and whatever else the forward pass needs.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/model/block.h"
+#include "core/model/experts.h"
+#include "core/model/model_description.h"
+#include "core/model/recurrence.h"
+#include "core/model/streams.h"
+#include "core/model/tensor_row.h"
+#include "core/numbers/dtype.h"
+
+namespace fp8kv {
+
+enum class RopeScaling { none, linear, llama3, yarn, longrope };
+
+struct RopeConfig {
+  double theta = 10000.0;
+  RopeScaling scaling = RopeScaling::none;
+  double factor = 1.0;             // linear, llama3, yarn, longrope
+  double low_freq_factor = 1.0;    // llama3
+  double high_freq_factor = 4.0;   // llama3
+  double original_context = 8192;  // llama3, yarn, longrope: original_max_position_embeddings
+  double beta_fast = 32.0;  // yarn: pairs that turn more often than this in that context are kept
+  double beta_slow = 1.0;   // yarn: pairs that turn less often than this are slowed by `factor`
+  bool truncate = true;     // yarn: the two bounds are rounded to whole pairs
+  double attention_factor = 1.0;  // yarn, longrope: multiplies Q and K during the rotation
+  int64_t rotary_dim = 0;         // the first elements of a head, which rotate; 0: all
+  RopePairs pairs = RopePairs::halves;
+  // longrope, [rotary_dim / 2]: the factor that slows each pair, for positions within the original
+  // context and for positions beyond it.
+  std::vector<double> short_factors = {};
+  std::vector<double> long_factors = {};
+  // Q is multiplied by 1 + q_growth * ln(1 + floor((position + q_growth_from) / original_context)):
+  // Ministral 3.
+  double q_growth = 0.0;
+  double q_growth_from = 0.0;
+  int64_t turning_pairs = 0;  // pairs that rotate; the others stay as they are; 0: all rotate
+  bool base_grows = false;    // dynamic: prompts beyond the context use another theta
+  bool turns = true;      // false: nothing rotates, but Q still grows with its position: Llama 4
+  double k_factor = 1.0;  // multiplies K during the rotation; REQUIRES that the whole head rotates
+  bool operator==(const RopeConfig&) const = default;
+};
+
+// Latent attention (MLA). Each layer caches one vector per token, which all heads share: `rope_dim`
+// rotated elements, then the `rank` elements of the normed latent.
+struct LatentConfig {
+  int64_t rank = 0;
+  int64_t rope_dim = 0;
+  int64_t nope_dim = 0;    // elements of a Q head that do not rotate
+  int64_t v_dim = 0;       // size of a V head, which is computed from the latent
+  int64_t q_rank = 0;      // size of the vector that Q is made from; 0: Q comes from the input
+  double norm_eps = 1e-6;  // for the norms of the latent and of Q's vector
+  bool operator==(const LatentConfig&) const = default;
+};
+
+// All fields are set, and no layer is Mixing::unknown.
+struct ModelConfig : ModelDescription {
+  DType dtype = DType::f16;  // dtype of the weights: f32, f16 or bf16
+  // The config.json key that set max_seq_len, with the reason for the limit unless that is plain.
+  std::string_view context_key = "max_position_embeddings";
+  int64_t hidden_dim = 0;                 // feed-forward width of layers without experts
+  std::vector<int64_t> hidden_dims = {};  // that width for each layer, if layers differ; else empty
+  int64_t vocab_size = 0;
+  int64_t embed_dim = 0;  // width of embedding rows, which a product makes `dim`; 0: `dim`
+  // Learned positions: a table of this many rows. Row `position + position_offset` is added to the
+  // token's embedding. 0: none.
+  int64_t position_rows = 0;
+  int64_t position_offset = 0;
+  // Per-layer inputs: beside the stream, each layer gets this many numbers per token. They are the
+  // token's row in the layer's own table plus a product of the embedding. 0: none.
+  int64_t layer_input_dim = 0;
+  int64_t layer_vocab_size = 0;          // tokens that have a row in those tables
+  double layer_token_multiplier = 1.0;   // multiplies those rows
+  std::optional<StreamsConfig> streams;  // each stream has `dim` elements
+  // LAuReL: a product of this rank runs beside attention, and x becomes (x + attention(x) +
+  // around(x)) / sqrt(2). 0: none.
+  int64_t laurel_rank = 0;
+  // For each layer, the share of its gate values that is cut to 0, if they are normally
+  // distributed. Values above the cut keep their distance from it. 0: no cut. Empty: no layer cuts.
+  std::vector<double> gate_cuts = {};
+  double norm_eps = 1e-5;
+  std::vector<RopeConfig> ropes;     // every rotation that some layer uses, once
+  std::vector<int32_t> layer_ropes;  // [n_layers]: index into `ropes`; -1: no rotation
+  BlockConfig block;
+  std::optional<LatentConfig> latent;          // latent attention, in all layers
+  std::optional<ExpertsConfig> experts;        // for layers with FeedForward::experts
+  std::optional<RecurrenceConfig> recurrence;  // for layers that keep a state
+  bool qkv_bias = false;
+  bool o_bias = false;
+  bool mlp_bias = false;
+  bool tied_embeddings = false;
+  std::vector<int32_t> eos_ids;
+  int32_t bos_id = -1;                 // -1: none given
+  std::span<const TensorRow> tensors;  // empty for an unsupported architecture
+  // The prefix that stands for "model." in tensor names, and the name of lm_head. Both are longer
+  // if the language model is one part of a larger model.
+  std::string model_prefix = "model.";  // "language_model.model."
+  std::string lm_head = "lm_head";      // "language_model.lm_head"
+  // How quantised weights are stored: "fp8, a scale for each row"; "" if all are plain numbers.
+  std::string stored_as = {};
+  // Keys of config.json that this program does not know. They may change what the model computes.
+  std::vector<std::string> unknown_keys = {};
+  bool qk_norm_rotated = false;  // Q and K are normalised after their rotation: HunYuan
+  bool bare_norms = false;       // norms of the stream have no weights: OLMo 1
+
+  int64_t hidden_dim_of(int64_t index) const {
+    return hidden_dims.empty() ? hidden_dim : hidden_dims[static_cast<size_t>(index)];
+  }
+
+  bool has_experts(int64_t index) const {
+    return layer(index).feed_forward == FeedForward::experts;
+  }
+  bool has_dense(int64_t index) const {
+    return has_experts(index) ? experts->beside_dense
+                              : layer(index).feed_forward != FeedForward::none;
+  }
+
+  // The width of a row that goes from layer to layer: all streams together.
+  int64_t stream_dim() const { return streams ? streams->count * dim : dim; }
+
+  // The size of the heads that use a rotation of `ropes`; 0 if no layer uses it.
+  int64_t rope_head_dim(int32_t rope) const {
+    for (size_t i = 0; i < layers.size(); ++i) {
+      if (layer_ropes[i] == rope && layers[i].k_head_dim > 0) return layers[i].k_head_dim;
+    }
+    return 0;
+  }
+
+  // Whether a layer rotates Q and K.
+  bool turns(int64_t index) const {
+    const int32_t rope = layer_ropes[static_cast<size_t>(index)];
+    return rope >= 0 && ropes[static_cast<size_t>(rope)].turns;
+  }
+};
+
+}  // namespace fp8kv

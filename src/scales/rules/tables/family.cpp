@@ -1,0 +1,62 @@
+#include "scales/rules/tables/family.h"
+
+#include <array>
+
+namespace fp8kv {
+namespace {
+
+struct NamedFamily {
+  Family family;
+  const char* name;
+};
+
+constexpr std::array<NamedFamily, kFamilyCount> kFamilyNames = {{
+    {Family::other, "other"},
+    {Family::llama_mistral, "llama_mistral"},
+    {Family::qwen2, "qwen2"},
+    {Family::qwen2_moe, "qwen2_moe"},
+    {Family::qwen3, "qwen3"},
+    {Family::qwen3_moe, "qwen3_moe"},
+    {Family::qwen3_5, "qwen3_5"},
+    {Family::qwen3_next, "qwen3_next"},
+    {Family::gpt_oss, "gpt_oss"},
+    {Family::gemma3, "gemma3"},
+    {Family::mixtral, "mixtral"},
+    {Family::phi3, "phi3"},
+    {Family::glm4_moe, "glm4_moe"},
+    {Family::nemotron_h, "nemotron_h"},
+    {Family::granite, "granite"},
+    {Family::deepseek, "deepseek"},
+    {Family::deepseek_sparse, "deepseek_sparse"},
+    {Family::gpt2, "gpt2"},
+    {Family::gpt_bigcode, "gpt_bigcode"},
+    {Family::gpt_neox, "gpt_neox"},
+    {Family::falcon, "falcon"},
+    {Family::internlm2, "internlm2"},
+    {Family::baichuan, "baichuan"},
+    {Family::bamba, "bamba"},
+}};
+
+constexpr bool families_in_order() {
+  for (size_t i = 0; i < kFamilyNames.size(); ++i) {
+    if (kFamilyNames[i].family != static_cast<Family>(i)) return false;
+  }
+  return true;
+}
+static_assert(families_in_order(), "every Family has a name, in the order of the enumerators");
+
+}  // namespace
+
+const char* family_name(Family family) {
+  return kFamilyNames[static_cast<size_t>(family)].name;
+}
+
+std::vector<std::string> FamilySet::names() const {
+  std::vector<std::string> names;
+  for (const NamedFamily& each : kFamilyNames) {
+    if (has(each.family)) names.push_back(each.name);
+  }
+  return names;
+}
+
+}  // namespace fp8kv
