@@ -12,7 +12,11 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "kernels/device/device.h"
-#include "kernels/launch.h"
+#include "kernels/launch_attention.h"
+#include "kernels/launch_experts.h"
+#include "kernels/launch_products.h"
+#include "kernels/launch_rows.h"
+#include "kernels/launch_states.h"
 #include "kernels/ops/gemm_library.h"
 
 namespace fp8kv::FP8KV_GPU {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "kernels/blocks/fragments.cuh"
-#include "kernels/launch.h"
+#include "kernels/launch_attention.h"
 
 namespace fp8kv::FP8KV_GPU {
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "kernels/blocks/elements.cuh"
-#include "kernels/launch.h"
+#include "kernels/launch_products.h"
 
 namespace fp8kv::FP8KV_GPU {
 

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "kernels/blocks/vec.cuh"
-#include "kernels/launch.h"
+#include "kernels/launch_attention.h"
 
 namespace fp8kv::FP8KV_GPU {
 

@@ -1,7 +1,7 @@
 // The sequence of a row of a step, and the part of the cache that the row sees.
 #pragma once
 
-#include "kernels/launch.h"
+#include "kernels/launch_types.h"
 
 namespace fp8kv::FP8KV_GPU {
 

@@ -3,7 +3,7 @@
 #include "kernels/blocks/kv_rows.cuh"
 #include "kernels/blocks/reduce.cuh"
 #include "kernels/blocks/rope.cuh"
-#include "kernels/launch.h"
+#include "kernels/launch_attention.h"
 
 namespace fp8kv::FP8KV_GPU {
 namespace {

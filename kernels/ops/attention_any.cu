@@ -5,7 +5,7 @@
 #include "kernels/blocks/reduce.cuh"
 #include "kernels/blocks/sequence.cuh"
 #include "kernels/blocks/vec.cuh"
-#include "kernels/launch.h"
+#include "kernels/launch_attention.h"
 
 namespace fp8kv::FP8KV_GPU {
 namespace {

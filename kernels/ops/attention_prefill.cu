@@ -2,6 +2,7 @@
 // streams keys and values through shared memory, where all its warps read them. A column is a query
 // of one row and head, so grouped heads share every tile that is read.
 #include "kernels/blocks/lane_queue.cuh"
+#include "kernels/blocks/query_tile.cuh"
 #include "kernels/blocks/sequence.cuh"
 #include "kernels/blocks/slab.cuh"
 
@@ -22,27 +23,6 @@ struct Prefill {
   int32_t tiles;  // an upper bound; see tile_at
   bool bf16;      // activations: else f16
 };
-
-// A tile's columns begin at `first_col`, counted over the rows [first_row, end_row) of a sequence
-// and over the query heads of a KV head.
-struct QueryTile {
-  int sequence;
-  int first_row;
-  int end_row;
-  int first_col;
-};
-
-// Tile `number` of all sequences' tiles with `cols` columns each; sequence -1 past the last. Later
-// tiles see more tokens.
-__device__ inline QueryTile tile_at(const Rows& rows, int share, int cols, int number) {
-  for (int sequence = 0; sequence < rows.n_seqs; ++sequence) {
-    const int first = rows.indptr[sequence], end = rows.indptr[sequence + 1];
-    const int tiles = ((end - first) * share + cols - 1) / cols;
-    if (number < tiles) return {sequence, first, end, number * cols};
-    number -= tiles;
-  }
-  return {-1, 0, 0, 0};
-}
 
 template <typename Cache, int kHeadDim>
 class Worker {

@@ -1,6 +1,7 @@
 // Quantised weights as numbers.
 #include "kernels/blocks/elements.cuh"
-#include "kernels/launch.h"
+#include "kernels/launch_products.h"
+#include "kernels/launch_rows.h"
 
 namespace fp8kv::FP8KV_GPU {
 namespace {

@@ -3,7 +3,7 @@
 #include "kernels/blocks/activation.cuh"
 #include "kernels/blocks/reduce.cuh"
 #include "kernels/blocks/vec.cuh"
-#include "kernels/launch.h"
+#include "kernels/launch_rows.h"
 
 namespace fp8kv::FP8KV_GPU {
 namespace {

@@ -1,5 +1,6 @@
 #include "kernels/blocks/elements.cuh"
-#include "kernels/launch.h"
+#include "kernels/launch_rows.h"
+#include "kernels/launch_types.h"
 
 namespace fp8kv::FP8KV_GPU {
 namespace {

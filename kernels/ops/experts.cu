@@ -4,7 +4,9 @@
 #include "core/numbers/half.h"
 #include "kernels/blocks/activation.cuh"
 #include "kernels/blocks/reduce.cuh"
-#include "kernels/launch.h"
+#include "kernels/launch_experts.h"
+#include "kernels/launch_rows.h"
+#include "kernels/launch_types.h"
 
 namespace fp8kv::FP8KV_GPU {
 namespace {

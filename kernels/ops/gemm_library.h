@@ -9,7 +9,7 @@
 #include <string>
 #include <tuple>
 
-#include "kernels/launch.h"
+#include "kernels/launch_products.h"
 #include "kernels/ops/gemm_dialect.h"
 
 namespace fp8kv::FP8KV_GPU {

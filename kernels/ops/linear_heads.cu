@@ -1,6 +1,6 @@
 // Products of heads with their own matrices, and copies of heads' elements.
 #include "kernels/blocks/vec.cuh"
-#include "kernels/launch.h"
+#include "kernels/launch_products.h"
 
 namespace fp8kv::FP8KV_GPU {
 namespace {

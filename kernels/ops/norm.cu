@@ -1,7 +1,8 @@
 #include <type_traits>
 
 #include "kernels/blocks/norm.cuh"
-#include "kernels/launch.h"
+#include "kernels/launch_rows.h"
+#include "kernels/launch_types.h"
 
 namespace fp8kv::FP8KV_GPU {
 namespace {

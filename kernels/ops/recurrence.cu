@@ -2,7 +2,7 @@
 // have the same bits however rows are cut into steps.
 #include "kernels/blocks/activation.cuh"
 #include "kernels/blocks/reduce.cuh"
-#include "kernels/launch.h"
+#include "kernels/launch_states.h"
 
 namespace fp8kv::FP8KV_GPU {
 namespace {

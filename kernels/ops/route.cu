@@ -3,7 +3,7 @@
 #include "core/numbers/hd.h"
 #include "kernels/blocks/elements.cuh"
 #include "kernels/blocks/reduce.cuh"
-#include "kernels/launch.h"
+#include "kernels/launch_experts.h"
 
 namespace fp8kv::FP8KV_GPU {
 namespace {

@@ -1,7 +1,7 @@
 // Draws the next token for each row of logits. All sums are of integers, so any order of threads
 // gives the CPU's ids; see core/numbers/sampling.h.
 #include "core/numbers/sampling.h"
-#include "kernels/launch.h"
+#include "kernels/launch_rows.h"
 
 namespace fp8kv::FP8KV_GPU {
 namespace {

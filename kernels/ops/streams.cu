@@ -2,7 +2,8 @@
 #include "core/model/streams.h"
 #include "kernels/blocks/elements.cuh"
 #include "kernels/blocks/reduce.cuh"
-#include "kernels/launch.h"
+#include "kernels/launch_rows.h"
+#include "kernels/launch_types.h"
 
 namespace fp8kv::FP8KV_GPU {
 namespace {

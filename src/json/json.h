@@ -16,6 +16,7 @@
 
 namespace fp8kv {
 
+struct JsonDocument;
 struct JsonNode;
 class JsonReads;
 
@@ -83,14 +84,13 @@ class Json {
   std::string brief() const;
 
  private:
-  struct Document;
   friend class JsonReads;
-  Json(std::shared_ptr<const Document> document, const JsonNode* node, std::string path,
+  Json(std::shared_ptr<const JsonDocument> document, const JsonNode* node, std::string path,
        JsonReads* reads = nullptr)
       : document_(std::move(document)), node_(node), path_(std::move(path)), reads_(reads) {}
   [[noreturn]] void fail_type(const char* expected) const;
 
-  std::shared_ptr<const Document> document_;
+  std::shared_ptr<const JsonDocument> document_;
   const JsonNode* node_;
   std::string path_;
   JsonReads* reads_;

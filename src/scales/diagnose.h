@@ -4,26 +4,14 @@
 
 #include <cstdint>
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
 #include "core/scales/scales.h"
+#include "scales/diagnosis_kinds.h"
 #include "scales/scale_tensors.h"
 
 namespace fp8kv {
-
-struct Diagnosis {
-  std::string id;  // "all-ones"
-  std::string sentence;
-  std::string remedy;
-  bool harmless = false;  // good to know, nothing to do
-  bool grave = false;     // every command that reads scales reports it
-  bool operator==(const Diagnosis&) const = default;
-};
-
-// "kv-fused: K and V share one scale, ...; calibrate to have both".
-std::string diagnosis_text(const Diagnosis& diagnosis);
 
 // The plausible range of a scale of K or V, for E4M3FN. The least scale belongs to an amax of
 // 2^-24, the smallest F16 number, as in a layer whose K or V is almost zero. The largest belongs to
@@ -32,13 +20,6 @@ std::string diagnosis_text(const Diagnosis& diagnosis);
 // infinity.
 inline constexpr double kLeastScale = 0x1p-24 / 448;
 inline constexpr double kLargestScale = 65504.0 / 448 * 64;
-
-// Every diagnosis, in the order of the documentation.
-struct DiagnosisKind {
-  const char* id;
-  const char* meaning;
-};
-std::span<const DiagnosisKind> diagnosis_kinds();
 
 // The input of `diagnose`: the scales, and facts that the numbers do not show.
 struct ScaleCase {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "base/versions.h"
 #include "checkpoint/layer_name.h"
 
 namespace fp8kv {

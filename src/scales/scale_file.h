@@ -14,6 +14,8 @@ namespace fp8kv {
 
 inline constexpr const char* kScaleFileSchema = "fp8kv.scales/1";
 inline constexpr const char* kSparseScaleFileSchema = "fp8kv.scales/2";
+// The member `cache` of models that cache latents.
+inline constexpr const char* kLatentCache = "latent";
 
 // Returns the whole file as text: equal scales give equal bytes. Leaves out unknown parts. REQUIRES
 // e4m3fn scales (with_format converts) that check_values accepts.

@@ -5,7 +5,9 @@
 
 #include <doctest/doctest.h>
 
+#include "base/versions.h"
 #include "checkpoint/quant_config.h"
+#include "checkpoint/quant_methods.h"
 #include "support/expect_error.h"
 #include "support/temp_dir.h"
 

@@ -1,6 +1,8 @@
 #include "coverage.h"
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <cstdint>
 #include <cstring>
 
@@ -29,22 +31,35 @@ void forget_reached() {
   last_place = 0;
 }
 
-// Counts fall into AFL's classes: 1, 2, 3, 4-7, 8-15, ...
+namespace {
+
+// The class of each count, as a bit: 1, 2, 3, 4-7, 8-15 and so on, as AFL has them.
+constexpr std::array<uint8_t, 256> kClasses = [] {
+  std::array<uint8_t, 256> classes{};
+  for (unsigned count = 1; count < 256; ++count) {
+    const int bit = count < 4 ? static_cast<int>(count) - 1 : std::bit_width(count);
+    classes[count] = static_cast<uint8_t>(1u << std::min(bit, 7));
+  }
+  return classes;
+}();
+
+}  // namespace
+
 size_t take_new() {
   size_t found = 0;
   for (size_t eight = 0; eight < kMapSize; eight += 8) {
     uint64_t any = 0;
     std::memcpy(&any, reached + eight, 8);
     if (any == 0) continue;
-    for (size_t i = eight; i < eight + 8; ++i) {
-      const uint8_t count = reached[i];
-      if (count == 0) continue;
-      const int bits = count < 4 ? count - 1 : std::min(34 - __builtin_clz(count), 7);
-      const auto bit = static_cast<uint8_t>(1u << bits);
-      if (known[i] & bit) continue;
-      known[i] = static_cast<uint8_t>(known[i] | bit);
-      ++found;
-    }
+    for (size_t i = eight; i < eight + 8; ++i) reached[i] = kClasses[reached[i]];
+    uint64_t now = 0, before = 0;
+    std::memcpy(&now, reached + eight, 8);
+    std::memcpy(&before, known + eight, 8);
+    const uint64_t fresh = now & ~before;
+    if (fresh == 0) continue;
+    found += static_cast<size_t>(std::popcount(fresh));
+    before |= now;
+    std::memcpy(known + eight, &before, 8);
   }
   return found;
 }

@@ -11,7 +11,7 @@
 #include "base/digest.h"
 #include "base/error.h"
 #include "checkpoint/identity/identity_tensors.h"
-#include "checkpoint/kv_config.h"
+#include "checkpoint/identity/kv_config.h"
 #include "checkpoint/model_weights.h"
 #include "config/families/tensor_table.h"
 #include "core/numbers/dtype.h"

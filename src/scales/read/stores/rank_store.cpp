@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "checkpoint/checkpoint.h"
+#include "checkpoint/quant_methods.h"
 #include "config/describe/describe_model.h"
 #include "files/file.h"
 #include "formats/safetensors.h"

@@ -1,4 +1,4 @@
-#include "checkpoint/kv_config.h"
+#include "checkpoint/identity/kv_config.h"
 
 #include <algorithm>
 #include <cmath>

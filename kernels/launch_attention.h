@@ -1,0 +1,100 @@
+// Launches of what fills the cache and what reads it. Callers have checked the arguments; pointers
+// are the device's, and sizes are those of backend/backend.h.
+#pragma once
+
+#include "core/cache/paged.h"
+#include "kernels/launch_products.h"
+
+namespace fp8kv::FP8KV_GPU {
+
+struct RopeArguments {
+  void* q = nullptr;               // [n, n_heads, head_dim], activations
+  void* k = nullptr;               // [n, n_kv_heads, k_dim], activations
+  void* v = nullptr;               // [n, n_kv_heads, v_dim], activations
+  const float* rope = nullptr;     // [max_positions, rotary_dim]
+  const float* q_rope = nullptr;   // [max_positions, rotary_dim]: for Q
+  uint64_t* magnitudes = nullptr;  // [3, n_kv_heads, kMagnitudeWords]; null: not observed
+  Rows rows;
+  PagedKv kv;
+  int32_t n_heads = 0;
+  int32_t group = 0;  // query heads per KV head; all of them, if K has no heads
+  int32_t rotary_dim = 0;
+  int32_t k_dim = 0;  // head_dim unless V is a part of K; project_append takes only head_dim
+  int32_t v_dim = 0;
+  RopePairs pairs = RopePairs::halves;
+  DType round_to = DType::f32;
+};
+
+void rope_append(Stream stream, DType activations, const RopeArguments& arguments);
+
+// Stores rows that are not elements of one type: K, which is rotated by then, and V. It is the
+// second half of rope_append for such caches. REQUIRES kv heads.
+void append_rows(Stream stream, DType activations, const RopeArguments& arguments);
+
+// rope_append with Q, K and V of `arguments` as products of the normalised rows. REQUIRES
+// takes_fused, and nothing observed.
+void project_append(Stream stream, DType dtype, const NormedProducts& normed,
+                    const RopeArguments& arguments, int multiprocessors);
+
+struct AttentionArguments {
+  const void* q = nullptr;  // [n, n_heads, head_dim], activations
+  void* out = nullptr;      // [n, n_heads, head_dim], activations
+  Rows rows;
+  PagedKv kv;
+  int32_t n_heads = 0;
+  float scale = 1.0f;
+  int64_t window = 0;
+};
+
+// Optional changes to scores: see AttentionOptions.
+struct ScoreOptions {
+  int64_t chunk = 0;
+  float cap = 0.0f;             // 0: no cap
+  const float* bias = nullptr;  // [n_heads, positions]; may be null
+  int64_t positions = 0;
+  const void* sinks = nullptr;  // [n_heads], activations; may be null
+};
+
+// The largest V that attention_any has room for: latents, and the global heads of Gemma 4.
+inline constexpr int kMostHeadDim = 512;
+// The largest head of a cache in a rotated format.
+inline constexpr int kMostRotatedDim = 256;
+
+// Attention for any types and formats, and any even head size up to kMostHeadDim: one warp per row
+// and head. Specialised kernels take fewer cases. Only this one takes scores with a cap or a bias,
+// sinks, chunks, and caches of latents.
+void attention_any(Stream stream, DType activations, const AttentionArguments& arguments,
+                   const ScoreOptions& scores);
+
+// Whether the kernels below take these types, this head size and these addresses.
+bool takes_fast_attention(DType activations, const AttentionArguments& arguments);
+
+// Whether each sequence has few enough rows for attention_decode. `computed_as`: the rows per
+// sequence to assume; 0: the actual number.
+bool takes_decode(const AttentionArguments& arguments, int64_t computed_as);
+
+// Working memory of attention_decode. `counters` are zero before, and zero again after.
+struct DecodeScratch {
+  float* partials = nullptr;
+  float* states = nullptr;
+  uint32_t* counters = nullptr;
+};
+
+// The elements of DecodeScratch that a call needs.
+struct DecodeSizes {
+  size_t partials;
+  size_t states;
+  size_t counters;
+};
+
+DecodeSizes decode_sizes(const AttentionArguments& arguments);
+
+// Attention row by row, at the speed of memory. REQUIRES takes_fast_attention and
+// takes_decode.
+void attention_decode(Stream stream, DType activations, const AttentionArguments& arguments,
+                      const DecodeScratch& scratch, int multiprocessors);
+
+// Attention for any number of rows of each sequence. REQUIRES takes_fast_attention.
+void attention_prefill(Stream stream, DType activations, const AttentionArguments& arguments);
+
+}  // namespace fp8kv::FP8KV_GPU

@@ -1,0 +1,80 @@
+// Launches of ops that take each row, or each element, by itself. Callers have checked the
+// arguments; pointers are the device's, and sizes are those of backend/backend.h.
+#pragma once
+
+#include "core/model/block.h"
+#include "kernels/launch_types.h"
+
+namespace fp8kv::FP8KV_GPU {
+
+// out[i] = table[ids[i]].   table [rows, dim]; ids [n]; out [n, dim], any compute types
+void embed(Stream stream, const ConstMatrix& table, const int32_t* ids, const Matrix& out);
+
+// to[i][j] = from[i * row_step + j * column_step].   to [rows, cols], both of one type
+void arrange(Stream stream, const void* from, int64_t row_step, int64_t column_step,
+             const Matrix& to);
+
+// to = the weights of `matrix`; see weight_value.   to [rows, columns] of `dtype`
+void decode_weights(Stream stream, const QuantisedMatrix& matrix, DType dtype, void* to);
+
+// See Norm.
+struct NormWeights {
+  const void* weight = nullptr;  // [kinds, dim]; row i takes weights i % kinds
+  const void* bias = nullptr;    // [dim]; may be null; layernorm only
+  float weight_offset = 0.0f;
+  float eps = 0.0f;
+  bool weight_f32 = false;  // rmsnorm only: weights are f32, x is not
+  int64_t kinds = 1;
+};
+
+// out = x / rms(x) * weight.   x, out [n, dim]; all of one type
+void rmsnorm(Stream stream, const ConstMatrix& x, const NormWeights& norm, void* out);
+// out = (x - mean) / deviation * weight + bias.   Shapes and types as for rmsnorm
+void layernorm(Stream stream, const ConstMatrix& x, const NormWeights& norm, void* out);
+
+// x = activation(x) * up, or activation(x) if `up` is null.   `count` elements of one type
+void activate(Stream stream, DType dtype, Activation activation, int64_t count, void* x,
+              const void* up);
+
+// x += multiplier * y.   `count` elements of one type
+void add(Stream stream, DType dtype, int64_t count, void* x, const void* y, float multiplier);
+
+// x = multiplier * x, or cap * tanh(multiplier * x / cap) if cap is not 0.   `count` elements
+void scale(Stream stream, DType dtype, int64_t count, void* x, float multiplier, float cap);
+
+// out = max(out, bits of the largest |x|).   `count` elements
+void amax(Stream stream, DType dtype, int64_t count, const void* x, uint64_t* out);
+
+// x = x * sigmoid(gates), row by row.   x [n, dim]; gates [n]
+void gate_rows(Stream stream, const Matrix& x, const float* gates);
+
+// See Backend's ops of the same names. `weight` and `like` have x's type.
+void scale_columns(Stream stream, const Matrix& x, const void* weight);
+void match_rms(Stream stream, const Matrix& x, const void* like);
+void cut_below(Stream stream, const Matrix& x, float deviations);
+
+// x [rows, from, dim], y [rows, to, dim]; shares [rows, to * from]. REQUIRES up to kMostStreams.
+struct StreamMix {
+  int64_t rows = 0;
+  int64_t from = 0;
+  int64_t to = 0;
+  int64_t dim = 0;
+};
+void mix_streams(Stream stream, DType dtype, const void* x, const float* shares, float more,
+                 void* y, const StreamMix& mix);
+
+// See Sampling.
+struct SampleArguments {
+  const float* logits = nullptr;  // [n, vocab_size]
+  const float* temperature = nullptr;
+  const int32_t* top_k = nullptr;
+  const float* top_p = nullptr;
+  const uint64_t* seed = nullptr;
+  const int32_t* position = nullptr;
+  int32_t* ids = nullptr;  // [n]
+  int32_t vocab_size = 0;
+};
+
+void sample(Stream stream, int64_t n, const SampleArguments& arguments);
+
+}  // namespace fp8kv::FP8KV_GPU
