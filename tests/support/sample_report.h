@@ -22,6 +22,11 @@ struct SampleShape {
 // Fills in every field with a different number.
 EvalReport sample_report(const SampleShape& shape);
 
+// A report of six layers, with nothing appended to its texts.
+inline EvalReport plain_report() {
+  return sample_report({.layers = 6, .name = ""});
+}
+
 // A report where layers 0 and 2 of 4 have no cache and no figures.
 EvalReport sample_hybrid();
 

@@ -2,6 +2,8 @@
 // two simulators; otherwise, those of the modules beside the program.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <cstdio>
 #include <cstring>
 #include <functional>
@@ -85,6 +87,12 @@ inline void set_interleaving(uint64_t) {}
 
 #endif
 
+// Sets that order for as long as it lives.
+struct Interleaved {
+  explicit Interleaved(uint64_t seed) { set_interleaving(seed); }
+  ~Interleaved() { set_interleaving(0); }
+};
+
 // Calls work(backend) for each GPU backend.
 template <typename Work>
 void on_every_backend(Work work) {
@@ -100,6 +108,17 @@ inline constexpr DType kComputeTypes[] = {DType::f32, DType::f16, DType::bf16};
 inline std::vector<DType> cache_types() {
   return {DType::f32,         DType::f16,     DType::bf16,       DType::f8_e4m3,
           DType::f8_e4m3fnuz, DType::f8_e5m2, DType::f8_e5m2fnuz};
+}
+
+// Calls work(backend, dtype) for each GPU backend and type of activations.
+template <typename Work>
+void on_every_backend_and_type(Work work) {
+  on_every_backend([&](Backend& backend) {
+    for (const DType dtype : kComputeTypes) {
+      CAPTURE(std::string(dtype_name(dtype)));
+      work(backend, dtype);
+    }
+  });
 }
 
 // Unit roundoff of a compute type.
@@ -146,9 +165,14 @@ inline Tensor put(Backend& backend, const std::vector<int32_t>& values, const Sh
   return tensor;
 }
 
-inline std::vector<float> get(Backend& backend, const TensorView& view) {
+inline std::vector<std::byte> bytes_of(Backend& backend, const TensorView& view) {
   std::vector<std::byte> bytes(view.bytes());
   backend.download(view, bytes);
+  return bytes;
+}
+
+inline std::vector<float> get(Backend& backend, const TensorView& view) {
+  const std::vector<std::byte> bytes = bytes_of(backend, view);
   std::vector<float> values(static_cast<size_t>(view.shape.elements()));
   for (size_t i = 0; i < values.size(); ++i) {
     uint16_t half = 0;

@@ -9,7 +9,7 @@
 namespace fp8kv::test {
 
 inline std::vector<std::vector<int32_t>> windows_of(const std::vector<size_t>& lengths,
-                                                    uint32_t seed) {
+                                                    uint32_t seed = 11) {
   std::vector<std::vector<int32_t>> windows;
   uint32_t state = seed;
   for (const size_t length : lengths) {
