@@ -12,6 +12,7 @@
 #include "docs/markdown.h"
 #include "support/program/program_help.h"
 #include "support/program/run_cli.h"
+#include "support/skip.h"
 #include "support/temp_dir.h"
 
 namespace fp8kv {
@@ -31,7 +32,7 @@ std::string find_shell(const std::string& name) {
   for (const char* folder : {"/bin/", "/usr/bin/", "/usr/local/bin/"}) {
     if (std::filesystem::exists(folder + name)) return folder + name;
   }
-  std::printf("[skipped] %s is not there\n", name.c_str());
+  test::skip(name + " is not there");
   return "";
 }
 

@@ -9,6 +9,7 @@
 #include "docs/markdown.h"
 #include "support/program/program_help.h"
 #include "support/program/run_cli.h"
+#include "support/skip.h"
 #include "support/temp_dir.h"
 
 namespace fp8kv {
@@ -61,7 +62,7 @@ TEST_CASE("man pages: each command has one, with every flag in bold and its text
 
 TEST_CASE("man pages: mandoc finds nothing wrong with them") {
   if (!std::filesystem::exists("/usr/bin/mandoc")) {
-    std::printf("[skipped] mandoc is not there\n");
+    test::skip("mandoc is not there");
     return;
   }
   const test::TempDir temp;
@@ -80,7 +81,7 @@ TEST_CASE("man pages: mandoc finds nothing wrong with them") {
 
 TEST_CASE("man pages: man shows them without a warning, and no row is lost") {
   if (!std::filesystem::exists("/usr/bin/man") || !std::filesystem::exists("/usr/bin/groff")) {
-    std::printf("[skipped] man or groff is not there\n");
+    test::skip("man or groff is not there");
     return;
   }
   const test::TempDir temp;

@@ -1,7 +1,6 @@
 // Checks which instruction sets give the same bits: see docs/performance.md.
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <initializer_list>
 #include <string>
 #include <vector>
@@ -10,6 +9,7 @@
 
 #include "backend/cpu/isa/common/cpu_kernels.h"
 #include "support/backends/cpu.h"
+#include "support/skip.h"
 
 namespace fp8kv {
 namespace {
@@ -164,7 +164,7 @@ float as_bf16(float x) {
 // Source: Arm Architecture Reference Manual, BFDotAdd and BFMatMulAdd, with FPCR.EBF at 0.
 TEST_CASE("cpu bits: NEON BF16 adds pairs in ascending order, rounded to odd") {
   if (!has_cpu_isa(CpuIsa::neon_bf16)) {
-    std::printf("[skipped] this processor has no FEAT_BF16\n");
+    test::skip("this processor has no FEAT_BF16");
     return;
   }
   const CpuKernels& kernels = cpu_kernels(CpuIsa::neon_bf16);

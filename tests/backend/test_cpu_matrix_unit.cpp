@@ -15,6 +15,7 @@
 #include "support/backends/compare.h"
 #include "support/backends/cpu.h"
 #include "support/backends/matrix_unit_case.h"
+#include "support/skip.h"
 
 namespace fp8kv {
 namespace {
@@ -194,7 +195,7 @@ std::vector<uint32_t> bits_of(const std::vector<float>& values) {
 
 TEST_CASE("cpu matrix unit: AMX has the bits of the plain one") {
   if (!has_cpu_isa(CpuIsa::amx)) {
-    MESSAGE("[skipped] this processor has no AMX");
+    test::skip("this processor has no AMX");
     return;
   }
   Rng rng(5);
@@ -203,7 +204,7 @@ TEST_CASE("cpu matrix unit: AMX has the bits of the plain one") {
                        -0x1.8p-127f, 0x1p-126f, 3.4e38f,       -0.0f};
   for (const Kind& kind : kKinds) {
     if (kind.by == DType::f16 && !has_cpu_isa(CpuIsa::amx_fp16)) {
-      MESSAGE("[skipped] this processor has no AMX with FP16");
+      test::skip("this processor has no AMX with FP16");
       continue;
     }
     for (const int64_t count : {1, 15, 32, 47, 512, 1000}) {

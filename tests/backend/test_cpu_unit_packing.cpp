@@ -15,6 +15,7 @@
 #include "core/numbers/half.h"
 #include "support/backends/cpu.h"
 #include "support/backends/matrix_unit_case.h"
+#include "support/skip.h"
 
 namespace fp8kv {
 namespace {
@@ -192,7 +193,7 @@ bool has_vectors_of_amx() {
 
 TEST_CASE("cpu matrix unit: AMX packs what the plain one packs") {
   if (!has_vectors_of_amx()) {
-    MESSAGE("[skipped] this processor has no AVX-512 with BF16 and VBMI");
+    test::skip("this processor has no AVX-512 with BF16 and VBMI");
     return;
   }
   Rng rng(13);

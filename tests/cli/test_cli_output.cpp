@@ -207,7 +207,7 @@ class SmallDisk {
   explicit SmallDisk(fs::path path) : path_(std::move(path)) {
     fs::create_directory(path_);
     mounted_ = mount("tmpfs", path_.c_str(), "tmpfs", 0, "size=64k") == 0;
-    if (!mounted_) std::printf("[skipped] no file system may be mounted here\n");
+    if (!mounted_) test::skip("no file system may be mounted here");
   }
   ~SmallDisk() {
     if (mounted_) umount2(path_.c_str(), MNT_DETACH);

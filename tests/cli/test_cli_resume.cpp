@@ -1,7 +1,6 @@
 // Kills calibrations and continues them, as processes.
 #include <algorithm>
 #include <csignal>
-#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <set>
@@ -42,8 +41,7 @@ Strings calibrate(const Strings& more = {}, const std::string& out = "s.json") {
 }
 
 bool can_kill() {
-  if (test::fault_shim().empty())
-    std::printf("[skipped] a sanitizer's runtime must be loaded first\n");
+  if (test::fault_shim().empty()) test::skip("a sanitizer's runtime must be loaded first");
   return !test::fault_shim().empty();
 }
 

@@ -1,7 +1,6 @@
 // verify --with runs a Python. Here shell scripts answer like the loaders of runtimes, or fail to.
 #include <algorithm>
 #include <csignal>
-#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <sstream>
@@ -15,6 +14,7 @@
 #include "support/models/tiny_checkpoint.h"
 #include "support/places.h"
 #include "support/program/run_cli.h"
+#include "support/skip.h"
 #include "support/temp_dir.h"
 
 namespace fp8kv {
@@ -251,7 +251,7 @@ TEST_CASE("cli verify --with: what cannot be asked for is refused before anythin
 
 TEST_CASE("cli verify --with: a Python without any of the runtimes says so itself") {
   if (std::system("python3 -c '' > /dev/null 2>&1") != 0) {
-    std::printf("[skipped] there is no python3\n");
+    test::skip("there is no python3");
     return;
   }
   const Place at;
@@ -303,7 +303,7 @@ no_grad = contextlib.nullcontext
 
 TEST_CASE("cli verify --with: no module of the working folder or of the model is run") {
   if (std::system("python3 -c '' > /dev/null 2>&1") != 0) {
-    std::printf("[skipped] there is no python3\n");
+    test::skip("there is no python3");
     return;
   }
   const Place at;

@@ -17,6 +17,7 @@
 #include "base/text.h"
 #include "core/numbers/fp8.h"
 #include "core/numbers/half.h"
+#include "support/skip.h"
 
 namespace fp8kv {
 namespace {
@@ -262,7 +263,7 @@ TEST_CASE("fp8: equals the conversion of cuda_fp8.h, saturating") {
 #else
 
 TEST_CASE("fp8: equals the conversion of cuda_fp8.h, saturating") {
-  MESSAGE("[skipped] cuda_fp8.h is not installed");
+  test::skip("cuda_fp8.h is not installed");
 }
 
 #endif

@@ -3,7 +3,6 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -207,7 +206,7 @@ TEST_CASE("evaluate: perplexities of stories260K equal the float64 reference") {
   // 1e-4. The signs average out over 4,096 tokens or more: 1e-4 / 64.
   constexpr double kFloat = 2e-6;
   if (test::kThreadSanitizer) {
-    std::printf("[skipped] ThreadSanitizer sees this work with fewer tokens\n");
+    test::skip("ThreadSanitizer sees this work with fewer tokens");
     return;
   }
   // FP8 moves these means by up to 4e-2. FP8 steps are 6 % wide, so such an error moves one value
@@ -225,7 +224,7 @@ TEST_CASE("evaluate: a bfloat16 model is as near the float64 reference as its ar
   // When this was written, the difference was 5e-4 nats with a float cache, and 6e-3 with FP8,
   // which then rounds other values. The tolerances are twice that.
   if (test::kSanitized) {
-    std::printf("[skipped] sanitizers see this work with float32\n");
+    test::skip("sanitizers see this work with float32");
     return;
   }
   check_perplexities({"stories260K-hf-bf16-sharded", "tinystories_train_head", 1e-3, 1e-2});

@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <csignal>
-#include <cstdio>
 #include <fcntl.h>
 #include <string>
 #include <sys/resource.h>
@@ -18,6 +17,7 @@
 #include "files/output/staged_directory.h"
 #include "files/output/write_file.h"
 #include "support/expect_error.h"
+#include "support/skip.h"
 #include "support/temp_dir.h"
 
 namespace fp8kv {
@@ -221,7 +221,7 @@ TEST_CASE("file: a disk is not written to") {
   const auto disk =
       std::find_if(devices, end, [](const auto& entry) { return entry.is_block_file(); });
   if (disk == end) {
-    std::printf("[skipped] there is no disk under /dev\n");
+    test::skip("there is no disk under /dev");
     return;
   }
   const std::string name = disk->path().string();

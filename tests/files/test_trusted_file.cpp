@@ -1,4 +1,3 @@
-#include <cstdio>
 #include <filesystem>
 #include <string>
 #include <sys/stat.h>
@@ -8,6 +7,7 @@
 
 #include "base/text.h"
 #include "files/trusted_file.h"
+#include "support/skip.h"
 #include "support/temp_dir.h"
 
 namespace fp8kv {
@@ -51,7 +51,7 @@ TEST_CASE("trusted file: what others may write is not") {
 
 TEST_CASE("trusted file: one of another user, and one that a shared group may write, are not") {
   if (::geteuid() != 0) {
-    std::printf("[skipped] only root can give a file to another user\n");
+    test::skip("only root can give a file to another user");
     return;
   }
   const Module at;

@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <sstream>
 #include <string>
 #include <utility>
@@ -12,6 +11,7 @@
 #include "report/evidence.h"
 #include "support/places.h"
 #include "support/program/run_cli.h"
+#include "support/skip.h"
 
 namespace fp8kv {
 namespace {
@@ -146,7 +146,7 @@ for arguments in ((1, 1), (1, 1.05), (3, 4), (2, 4), (7, 100)):
   const test::CliResult python =
       test::run_cli({"python3", "-B", "-c", script, scripts}, {.program = "/usr/bin/env"});
   if (python.exit_code == 127) {
-    std::printf("[skipped] python3 is not there\n");
+    test::skip("python3 is not there");
     return;
   }
   REQUIRE(python.exit_code == 0);

@@ -1,8 +1,6 @@
-// Real models, tokenizers and texts are kept beside the repository. A test asks here for one, and
-// returns if it is missing. ctest then counts the test as skipped.
+// Tests that cannot run here, or not wholly. A test says why and returns, or leaves a part out.
 #pragma once
 
-#include <cstdio>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -11,10 +9,19 @@
 
 namespace fp8kv::test {
 
+// Prints "[skipped] REASON" when all tests of this process have ended, so that ctest counts the
+// test as skipped. If a test fails, the mark is left out: the failure counts.
+void skip(const std::string& reason);
+
+// Called by main after the tests.
+void print_skipped(bool failed);
+
+// A file or folder of the real models, tokenizers and texts that are kept beside the repository.
+// Skips the test if it is missing.
 inline std::optional<std::filesystem::path> shared_data(const std::string& relative) {
   const std::filesystem::path path = source_dir() / ".." / "shared" / "data" / relative;
   if (std::filesystem::exists(path)) return path.lexically_normal();
-  std::printf("[skipped] ../shared/data/%s is not there\n", relative.c_str());
+  skip("../shared/data/" + relative + " is not there");
   return std::nullopt;
 }
 

@@ -1,11 +1,11 @@
 // Addresses over TLS: the test hub behind a proxy with a certificate for 127.0.0.1.
-#include <cstdio>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include <doctest/doctest.h>
 
+#include "support/skip.h"
 #include "support/workplaces/hub_place.h"
 
 namespace fp8kv {
@@ -23,7 +23,7 @@ bool can_run() {
   const test::CliResult python =
       test::run_cli({"python3", "-c", "import ssl"}, {.program = "/usr/bin/env"});
   if (python.exit_code == 0) return true;
-  std::printf("[skipped] python3 with its module ssl is not there\n");
+  test::skip("python3 with its module ssl is not there");
   return false;
 }
 

@@ -1,7 +1,6 @@
 // The candidates, texts and outputs of eval, and the memory that it takes.
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
 #include <string>
 #include <vector>
 
@@ -14,6 +13,7 @@
 #include "support/program/eval_demo.h"
 #include "support/program/run_cli.h"
 #include "support/sanitizers.h"
+#include "support/skip.h"
 #include "support/temp_dir.h"
 
 namespace fp8kv {
@@ -284,7 +284,7 @@ TEST_CASE("cli eval: losses by depth, in text, JSON and page") {
 // Three caches with 2,048 rows of 131,072 logits would each take 1 GiB.
 TEST_CASE("cli eval: memory for logits is bounded, whatever vocabulary and windows") {
   if (test::kSanitized) {
-    std::printf("[skipped] a sanitizer's own memory would be counted\n");
+    test::skip("a sanitizer's own memory would be counted");
     return;
   }
   const test::TempDir folder;

@@ -12,6 +12,7 @@
 #include "support/places.h"
 #include "support/program/killed_runs.h"
 #include "support/program/run_cli.h"
+#include "support/skip.h"
 #include "support/temp_dir.h"
 
 namespace fp8kv {
@@ -201,7 +202,7 @@ TEST_CASE("cli fit: --resume takes the measurements of an earlier run, of the sa
   CHECK(says_that(place.refusal({"--max-kld", "1", "--resume"}, 2),
                   "--resume keeps measurements beside --out, which is not given"));
   if (test::fault_shim().empty()) {
-    MESSAGE("[skipped] sanitizers must be loaded before the shim");
+    test::skip("sanitizers must be loaded before the shim");
     return;
   }
   const Strings flags = {"--max-kld", "10", "--threads", "1", "-o", "out.json"};

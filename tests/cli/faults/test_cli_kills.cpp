@@ -14,6 +14,7 @@
 #include "support/models/tiny_checkpoint.h"
 #include "support/places.h"
 #include "support/program/run_cli.h"
+#include "support/skip.h"
 #include "support/temp_dir.h"
 
 namespace fp8kv {
@@ -169,7 +170,7 @@ class Place {
 
 void kill_everywhere(const Case& of) {
   if (test::fault_shim().empty()) {
-    MESSAGE("[skipped] sanitizers must be loaded before the shim");
+    test::skip("sanitizers must be loaded before the shim");
     return;
   }
   Place().kill_everywhere(of);

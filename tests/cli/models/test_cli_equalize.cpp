@@ -13,6 +13,7 @@
 #include "support/places.h"
 #include "support/program/killed_runs.h"
 #include "support/program/run_cli.h"
+#include "support/skip.h"
 #include "support/temp_dir.h"
 
 namespace fp8kv {
@@ -236,7 +237,7 @@ TEST_CASE("cli equalize: the same bytes for any number of threads") {
 
 TEST_CASE("cli equalize: --resume takes exponents of searched layers, of the same run alone") {
   if (test::fault_shim().empty()) {
-    MESSAGE("[skipped] sanitizers must be loaded before the shim");
+    test::skip("sanitizers must be loaded before the shim");
     return;
   }
   const EqualizePlace expected, place;
@@ -261,7 +262,7 @@ TEST_CASE("cli equalize: --resume takes exponents of searched layers, of the sam
 
 TEST_CASE("cli equalize: --resume searches layers again whose exponents were damaged since") {
   if (test::fault_shim().empty()) {
-    MESSAGE("[skipped] sanitizers must be loaded before the shim");
+    test::skip("sanitizers must be loaded before the shim");
     return;
   }
   const EqualizePlace place;

@@ -16,6 +16,7 @@
 #include "support/places.h"
 #include "support/program/killed_runs.h"
 #include "support/program/run_cli.h"
+#include "support/skip.h"
 #include "support/temp_dir.h"
 
 namespace fp8kv {
@@ -267,7 +268,7 @@ TEST_CASE("cli quantize: --resume writes a finished shard anew that was damaged 
            std::string::npos;
   };
   if (test::fault_shim().empty()) {
-    MESSAGE("[skipped] sanitizers must be loaded before the shim");
+    test::skip("sanitizers must be loaded before the shim");
     return;
   }
   CHECK(resume_after([&] {
@@ -283,7 +284,7 @@ TEST_CASE("cli quantize: --resume takes finished shards, of the same run alone")
   const Place place;
   place.ok({"quantize", "m", "-o", "expected", "-q"});
   if (test::fault_shim().empty()) {
-    MESSAGE("[skipped] sanitizers must be loaded before the shim");
+    test::skip("sanitizers must be loaded before the shim");
     return;
   }
   const Strings command = {"quantize", "m", "-o", "out", "--resume", "--threads", "1"};

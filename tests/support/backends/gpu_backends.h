@@ -4,7 +4,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
 #include <cstring>
 #include <functional>
 #include <memory>
@@ -21,6 +20,7 @@
 #ifdef FP8KV_TEST_SIM
 #include "kernels/sim/sim.h"
 #include "kernels/sim/sim_queues.h"
+#include "support/skip.h"
 
 namespace fp8kv::sim32 {
 std::unique_ptr<Backend> make_gpu_backend();
@@ -75,10 +75,10 @@ inline std::vector<NamedBackend> gpu_backends() {
       static_cast<void>(load_plugin(name));
       found.push_back({name, [name] { return load_plugin(name); }});
     } catch (const Error& error) {
-      std::printf("[skipped] %s\n", error.what());
+      test::skip(error.what());
     }
   }
-  if (found.empty()) std::printf("[skipped] no GPU to run on\n");
+  if (found.empty()) test::skip("no GPU to run on");
   return found;
 }
 

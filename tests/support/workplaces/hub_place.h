@@ -2,7 +2,6 @@
 #pragma once
 
 #include <algorithm>
-#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -17,6 +16,7 @@
 #include "support/models/tiny_checkpoint.h"
 #include "support/places.h"
 #include "support/program/run_cli.h"
+#include "support/skip.h"
 #include "support/temp_dir.h"
 
 namespace fp8kv::test {
@@ -24,7 +24,7 @@ namespace fp8kv::test {
 // Whether the program can read addresses. If it cannot, says why the test is skipped.
 inline bool reads_addresses() {
   if (std::filesystem::exists(built_program().parent_path() / "fp8kv_http.so")) return true;
-  std::printf("[skipped] fp8kv_http.so was not built: libcurl is not there\n");
+  test::skip("fp8kv_http.so was not built: libcurl is not there");
   return false;
 }
 
