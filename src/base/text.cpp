@@ -1,6 +1,7 @@
 #include "base/text.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cstdio>
 #include <vector>
 
@@ -23,6 +24,21 @@ size_t edit_distance(std::string_view a, std::string_view b) {
     }
   }
   return row[b.size()];
+}
+
+std::vector<int> version_parts(const std::string& version) {
+  std::vector<int> parts;
+  const char* at = version.data();
+  const char* end = at + version.size();
+  while (at < end) {
+    int part = 0;
+    const auto parsed = std::from_chars(at, end, part);
+    if (parsed.ec != std::errc() || part < 0) break;
+    parts.push_back(part);
+    if (parsed.ptr == end || *parsed.ptr != '.') break;
+    at = parsed.ptr + 1;
+  }
+  return parts;
 }
 
 }  // namespace
@@ -130,6 +146,11 @@ bool is_utf8(std::string_view bytes, size_t* bad_at) {
     i += length;
   }
   return true;
+}
+
+bool version_before(const std::string& version, const std::string& bound) {
+  const std::vector<int> parts = version_parts(version);
+  return !parts.empty() && parts < version_parts(bound);
 }
 
 }  // namespace fp8kv

@@ -76,4 +76,8 @@ std::string fixed(double value, int decimals);
 // receives the offset of the first bad byte.
 bool is_utf8(std::string_view bytes, size_t* bad_at = nullptr);
 
+// Compares versions as numbers: "0.27.1" is before "0.43". False if `version` is not a version.
+// REQUIRES `bound` to be one.
+bool version_before(const std::string& version, const std::string& bound);
+
 }  // namespace fp8kv

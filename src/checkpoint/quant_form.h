@@ -1,4 +1,4 @@
-// What the JSON files beside the weights say of quantisation, as values.
+// Values that the JSON files beside the weights have about quantisation.
 #pragma once
 
 #include <optional>

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "base/versions.h"
+#include "base/text.h"
 #include "checkpoint/linear_modules.h"
 
 namespace fp8kv {

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "base/text.h"
-#include "base/versions.h"
 #include "checkpoint/layer_name.h"
 
 namespace fp8kv {

@@ -5,7 +5,7 @@
 
 #include <doctest/doctest.h>
 
-#include "base/versions.h"
+#include "base/text.h"
 #include "checkpoint/quant_config.h"
 #include "checkpoint/quant_methods.h"
 #include "support/expect_error.h"

@@ -8,8 +8,8 @@
 #include "about/man_page.h"
 #include "about/version.h"
 #include "base/error.h"
-#include "cli/commands/cli_checks.h"
-#include "cli/commands/cli_flags.h"
+#include "cli/flags/cli_checks.h"
+#include "cli/flags/cli_flags.h"
 #include "options/kv_dtype.h"
 #include "policy/policies.h"
 

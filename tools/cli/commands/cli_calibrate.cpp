@@ -4,8 +4,8 @@
 
 #include "about/help.h"
 #include "base/error.h"
-#include "cli/commands/cli_checks.h"
-#include "cli/commands/cli_flags.h"
+#include "cli/flags/cli_checks.h"
+#include "cli/flags/cli_flags.h"
 #include "options/byte_size.h"
 
 namespace fp8kv {

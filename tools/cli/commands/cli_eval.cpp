@@ -4,9 +4,9 @@
 
 #include "about/help.h"
 #include "base/error.h"
-#include "cli/commands/cli_checks.h"
 #include "cli/commands/cli_eval_tasks.h"
-#include "cli/commands/cli_flags.h"
+#include "cli/flags/cli_checks.h"
+#include "cli/flags/cli_flags.h"
 #include "eval/gates.h"
 #include "options/kv_dtype.h"
 

@@ -4,7 +4,7 @@
 
 #include "about/help.h"
 #include "base/error.h"
-#include "cli/commands/cli_checks.h"
+#include "cli/flags/cli_checks.h"
 #include "tasks/compare/recovery_test.h"
 #include "tasks/items/needle.h"
 #include "tasks/task_kinds.h"

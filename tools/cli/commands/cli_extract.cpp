@@ -6,8 +6,8 @@
 
 #include "about/help.h"
 #include "base/text.h"
-#include "cli/commands/cli_checks.h"
-#include "cli/commands/cli_flags.h"
+#include "cli/flags/cli_checks.h"
+#include "cli/flags/cli_flags.h"
 #include "scales/dialects.h"
 
 namespace fp8kv {

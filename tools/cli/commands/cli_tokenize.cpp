@@ -3,8 +3,8 @@
 #include <CLI/CLI.hpp>
 
 #include "about/help.h"
-#include "cli/commands/cli_checks.h"
-#include "cli/commands/cli_flags.h"
+#include "cli/flags/cli_checks.h"
+#include "cli/flags/cli_flags.h"
 
 namespace fp8kv {
 

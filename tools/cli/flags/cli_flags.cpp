@@ -1,10 +1,10 @@
-#include "cli/commands/cli_flags.h"
+#include "cli/flags/cli_flags.h"
 
 #include <CLI/CLI.hpp>
 
 #include "backend/open/open.h"
 #include "base/text.h"
-#include "cli/commands/cli_checks.h"
+#include "cli/flags/cli_checks.h"
 #include "core/cache/cache_type.h"
 #include "data/files/data_kind.h"
 

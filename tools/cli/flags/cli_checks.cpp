@@ -1,4 +1,4 @@
-#include "cli/commands/cli_checks.h"
+#include "cli/flags/cli_checks.h"
 
 #include <algorithm>
 #include <filesystem>
