@@ -6,7 +6,7 @@
 #include <span>
 
 #include "config/families/tensor_table.h"
-#include "core/model/matrix_use.h"
+#include "core/model/tensor_roles.h"
 
 namespace fp8kv {
 namespace {
@@ -14,11 +14,6 @@ namespace {
 // The size of the measured product: large enough for full speed, small enough to end soon.
 constexpr int64_t kRows = 512, kFewRows = 64, kOutputs = 1024;
 constexpr double kEnough_s = 0.05;
-
-bool is_of_expert(TensorRole role) {
-  return role == TensorRole::expert_gate || role == TensorRole::expert_up ||
-         role == TensorRole::expert_down;
-}
 
 // Whether a layer that stops after K and V multiplies by this tensor.
 bool comes_before_cache(TensorRole role) {
@@ -31,9 +26,9 @@ double of_token(const ModelConfig& config, int64_t layer, bool whole) {
   double sum = 0;
   for (const ModelTensor& tensor : layer_tensors(config, layer)) {
     const TensorRole role = tensor.parts.front().role;
-    if (tensor.is_bias || matrix_use(role) == MatrixUse::none) continue;
+    if (tensor.is_bias || role_row(role).use == MatrixUse::none) continue;
     if (!whole && !comes_before_cache(role)) continue;
-    const double share = is_of_expert(role)
+    const double share = role_row(role).part == RolePart::expert
                              ? static_cast<double>(config.experts->routing.per_token) /
                                    static_cast<double>(config.experts->count)
                              : 1;

@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "checkpoint/quant_config.h"
-#include "core/model/matrix_use.h"
+#include "core/model/tensor_roles.h"
 #include "quant/expert_forms.h"
 #include "quant/weight_forms.h"
 
@@ -31,7 +31,7 @@ void put(float value, DType dtype, std::string& out) {
 
 // Whether quantisers quantise this matrix.
 bool is_quantisers(const ModelTensor& tensor) {
-  return matrix_use(tensor.parts.front().role) == MatrixUse::quantised && !tensor.is_bias &&
+  return role_row(tensor.parts.front().role).use == MatrixUse::quantised && !tensor.is_bias &&
          tensor.shape.rank() == 2;
 }
 

@@ -20,6 +20,7 @@
 #include "config/describe/language_config.h"
 #include "config/families/tensor_table.h"
 #include "config/parse_model_config.h"
+#include "core/model/tensor_roles.h"
 #include "quant/changed_values.h"
 
 namespace fp8kv {
@@ -106,14 +107,6 @@ void check_shapes(const Checkpoint& checkpoint, const ModelWeights& weights,
       "take the quantization_config out of config.json where the weights are not quantised");
 }
 
-// Training tools keep these tensors in F32. In 16 bits other experts would be chosen, and states
-// would decay at other speeds.
-bool may_be_f32(TensorRole role) {
-  return role == TensorRole::choice_bias || role == TensorRole::router ||
-         role == TensorRole::state_decay || role == TensorRole::state_step_bias ||
-         role == TensorRole::state_skip || role == TensorRole::state_norm;
-}
-
 // The dtype that all plain weights share. A mixed checkpoint was saved half converted, or is of an
 // unsupported kind. The error compares with Q, or with the first plain weight if Q is not plain.
 DType shared_dtype(const Checkpoint& checkpoint, const ModelConfig& config,
@@ -125,7 +118,8 @@ DType shared_dtype(const Checkpoint& checkpoint, const ModelConfig& config,
   const TensorEntry* first = plain(q_name(config));
   for (const ModelTensor& tensor : expected.tensors()) {
     const TensorEntry* entry = plain(tensor.name);
-    if (!entry || (may_be_f32(tensor.parts.front().role) && entry->dtype == DType::f32)) continue;
+    if (!entry || (role_row(tensor.parts.front().role).may_be_f32 && entry->dtype == DType::f32))
+      continue;
     if (!first) first = entry;
     if (entry->dtype == first->dtype) continue;
     throw Error(cat(tensor_of(checkpoint, tensor.name), ": is ", dtype_name(entry->dtype), ", but ",

@@ -10,7 +10,7 @@
 #include "checkpoint/quant_config.h"
 #include "config/architectures.h"
 #include "config/families/tensor_table.h"
-#include "core/model/matrix_use.h"
+#include "core/model/tensor_roles.h"
 #include "scales/write/quant_block.h"
 
 namespace fp8kv {
@@ -103,7 +103,7 @@ LinearChoice choose_linears(const Checkpoint& checkpoint, const ModelConfig& con
                        const std::vector<ModelTensor>& written) {
     for (const ModelTensor& tensor : tensors) {
       known.insert(tensor.name);
-      const MatrixUse use = matrix_use(tensor.parts.front().role);
+      const MatrixUse use = role_row(tensor.parts.front().role).use;
       if (tensor.is_bias || use == MatrixUse::none) continue;
       if (use == MatrixUse::left_alone) {
         ignore.insert(module_of(tensor.name));

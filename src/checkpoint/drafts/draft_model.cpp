@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "checkpoint/model_weights.h"
+#include "core/model/tensor_roles.h"
 
 namespace fp8kv {
 namespace {
@@ -54,7 +55,8 @@ ModelConfig config_of(const ModelConfig& model, const DraftLayer& layer, int64_t
 
 // Whether the tensor is used before attention: for K or V of the layer, or for Q.
 bool is_before_attention(const ModelTensor& tensor) {
-  return tensor.parts.front().role < TensorRole::sinks;
+  const RolePart part = role_row(tensor.parts.front().role).part;
+  return part == RolePart::embedding || part == RolePart::cached;
 }
 
 void check_tensor(const ModelWeights& weights, const ModelTensor& tensor) {

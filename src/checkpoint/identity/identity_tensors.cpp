@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/model/tensor_roles.h"
+
 namespace fp8kv {
 namespace {
 
@@ -23,19 +25,12 @@ std::vector<std::pair<uint64_t, uint64_t>> places_of(const ModelTensor& tensor, 
 }  // namespace
 
 bool is_of_experts(const ModelTensor& tensor) {
-  const TensorRole role = tensor.parts.front().role;
-  return role == TensorRole::expert_gate || role == TensorRole::expert_up ||
-         role == TensorRole::expert_down;
+  return role_row(tensor.parts.front().role).part == RolePart::expert;
 }
 
 bool makes_kv(const ModelTensor& tensor) {
-  return std::any_of(tensor.parts.begin(), tensor.parts.end(), [](const TensorPart& part) {
-    return part.role == TensorRole::attn_norm || part.role == TensorRole::stream_norm ||
-           part.role == TensorRole::stream_router || part.role == TensorRole::stream_predict ||
-           part.role == TensorRole::k || part.role == TensorRole::v ||
-           part.role == TensorRole::latent || part.role == TensorRole::latent_norm ||
-           part.role == TensorRole::k_norm;
-  });
+  return std::any_of(tensor.parts.begin(), tensor.parts.end(),
+                     [](const TensorPart& part) { return role_row(part.role).makes_kv; });
 }
 
 int64_t last_cache(const ModelConfig& config) {

@@ -1,12 +1,14 @@
 // The names of a model's tensors, as a table that each architecture provides.
 #pragma once
 
+#include <cstddef>
 #include <string_view>
 #include <vector>
 
 namespace fp8kv {
 
-// The role of a tensor in the forward pass, in the order in which a layer uses them.
+// The role of a tensor in the forward pass, in the order in which a layer uses them. Each has a row
+// in tensor_roles.cpp.
 enum class TensorRole {
   embedding,
   embed_up,   // [dim, embed_dim], for models whose embedding rows have another size
@@ -85,6 +87,7 @@ enum class TensorRole {
   head_down,   // [embed_dim, dim]: back to the width of the embedding
   lm_head,
 };
+inline constexpr size_t kRoleCount = static_cast<size_t>(TensorRole::lm_head) + 1;
 
 // How a tensor that serves several roles arranges their rows.
 enum class TensorLayout {

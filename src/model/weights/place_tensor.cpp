@@ -3,6 +3,7 @@
 #include <array>
 
 #include "base/error.h"
+#include "core/model/tensor_roles.h"
 #include "model/weights/place_expert.h"
 
 namespace fp8kv {
@@ -131,7 +132,7 @@ void Placing::into(std::optional<Norm>& norm) const {
 }
 
 void place(TensorRole role, const Placing& tensor, LayerWeights& layer) {
-  if (role >= TensorRole::state_q && role <= TensorRole::state_out) {
+  if (role_row(role).part == RolePart::state) {
     return place_state(role, tensor, layer);
   }
   switch (role) {

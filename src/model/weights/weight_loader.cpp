@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "base/error.h"
+#include "core/model/tensor_roles.h"
 #include "model/weights/place_expert.h"
 #include "model/weights/place_tensor.h"
 #include "model/weights/weights.h"
@@ -115,7 +116,7 @@ HeadWeights WeightLoader::head() const {
   HeadWeights head;
   for (const ModelTensor& tensor : outer_tensors(config_)) {
     const TensorRole role = tensor.parts.front().role;
-    if (role < TensorRole::attn_norm || (shared && tensor.name == lm_head)) continue;
+    if (role_row(role).part == RolePart::embedding || (shared && tensor.name == lm_head)) continue;
     FoundTensor found;
     if (config_.block.head_normed && tensor.name == lm_head) {
       found.view = head.storage.emplace_back(normed_rows(tensor)).view();

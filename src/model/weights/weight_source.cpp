@@ -4,7 +4,7 @@
 #include <cmath>
 #include <vector>
 
-#include "core/model/matrix_use.h"
+#include "core/model/tensor_roles.h"
 #include "core/numbers/half.h"
 
 namespace fp8kv {
@@ -160,7 +160,7 @@ bool may_be_codes(const ModelTensor& tensor) {
   const auto is_of_products = [](const TensorPart& part) {
     const TensorRole role = part.role;
     if (role == TensorRole::k_up || role == TensorRole::v_up) return false;
-    return role == TensorRole::lm_head || matrix_use(role) == MatrixUse::quantised;
+    return role == TensorRole::lm_head || role_row(role).use == MatrixUse::quantised;
   };
   return !tensor.is_bias && !is_copied(as_decoded(tensor)) &&
          std::all_of(tensor.parts.begin(), tensor.parts.end(), is_of_products);
