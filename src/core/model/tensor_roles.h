@@ -1,4 +1,4 @@
-// What is known of each role of a tensor: one row each.
+// The roles of tensors as a table: one row each.
 #pragma once
 
 #include "core/model/tensor_row.h"
