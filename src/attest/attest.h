@@ -11,7 +11,7 @@
 #include "attest/evidence.h"
 #include "attest/hypotheses.h"
 #include "base/log.h"
-#include "eval/side_by_side.h"
+#include "eval/multi_cache_run.h"
 
 namespace fp8kv {
 

@@ -52,8 +52,8 @@ uint64_t Predictor::steps(const TokenWindows& windows) const {
 std::vector<std::vector<double>> Predictor::log_probs(const TokenWindows& windows,
                                                       const std::vector<Lane>& lanes,
                                                       Progress& progress) {
-  SideBySide caches = with_context("working memory", [&] {
-    return SideBySide(backend_, config_, windows, 0, 1, lanes, threads_);
+  MultiCacheRun caches = with_context("working memory", [&] {
+    return MultiCacheRun(backend_, config_, windows, 0, 1, lanes, threads_);
   });
   caches.embed({checkpoint_, config_, backend_, EmbeddingTable::on_backend});
   for (int64_t index = 0; index < config_.n_layers(); ++index) {
@@ -76,7 +76,7 @@ std::vector<std::vector<double>> Predictor::log_probs(const TokenWindows& window
   return by_lane;
 }
 
-std::vector<std::vector<double>> Predictor::of_streams(SideBySide& caches,
+std::vector<std::vector<double>> Predictor::of_streams(MultiCacheRun& caches,
                                                        const TokenWindows& windows,
                                                        Progress& progress) {
   backend_.compute_as(kPromptStep);

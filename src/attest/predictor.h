@@ -11,7 +11,7 @@
 #include "base/log.h"
 #include "checkpoint/checkpoint.h"
 #include "core/model/config.h"
-#include "eval/side_by_side.h"
+#include "eval/multi_cache_run.h"
 #include "model/weights/weight_loader.h"
 
 namespace fp8kv {
@@ -20,7 +20,7 @@ using TokenWindows = std::vector<std::vector<int32_t>>;
 
 class Predictor {
  public:
-  // `threads` as in SideBySide. REQUIRES checkpoint, config and backend to outlive this object.
+  // `threads` as in MultiCacheRun. REQUIRES checkpoint, config and backend to outlive this object.
   Predictor(const Checkpoint& checkpoint, const ModelConfig& config, Backend& backend, int threads);
 
   // Natural log probabilities of the tokens after the first, window after window. Lanes whose
@@ -34,7 +34,7 @@ class Predictor {
 
  private:
   Backend& rounding(Backend& backend);
-  std::vector<std::vector<double>> of_streams(SideBySide& caches, const TokenWindows& windows,
+  std::vector<std::vector<double>> of_streams(MultiCacheRun& caches, const TokenWindows& windows,
                                               Progress& progress);
 
   const Checkpoint& checkpoint_;

@@ -7,7 +7,7 @@
 
 #include "base/digest.h"
 #include "base/error.h"
-#include "eval/side_by_side.h"
+#include "eval/multi_cache_run.h"
 #include "model/embedding.h"
 #include "model/step.h"
 #include "model/weights/weight_loader.h"
@@ -18,7 +18,7 @@ namespace {
 // Rows of logits computed at a time.
 constexpr int64_t kLogitRows = 128;
 
-void add_logits(SideBySide& rows, const HeadWeights& head, const WindowBatch& batch,
+void add_logits(MultiCacheRun& rows, const HeadWeights& head, const WindowBatch& batch,
                 Backend& backend, const Tensor& logits, Sha256& digest) {
   const Tensor ids = backend.allocate(DType::i32, Shape{kLogitRows});
   const int64_t vocab_size = logits.view().shape[1];
@@ -42,7 +42,7 @@ void add_logits(SideBySide& rows, const HeadWeights& head, const WindowBatch& ba
 std::string logits_digest(const Checkpoint& checkpoint, const ModelConfig& config, Backend& backend,
                           const std::vector<std::vector<int32_t>>& windows, int threads, Log& log) {
   const WeightLoader loader(checkpoint, config, backend);
-  SideBySide rows(backend, config, windows, 0, 1, {{config.dtype, nullptr}}, threads);
+  MultiCacheRun rows(backend, config, windows, 0, 1, {{config.dtype, nullptr}}, threads);
   const std::vector<WindowBatch>& batches = rows.plan().batches;
   Progress progress(log, "proving",
                     static_cast<uint64_t>(config.n_layers() + 1) * uint64_t{batches.size()});

@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "calib/collect.h"
 #include "eval/greedy_probe.h"
-#include "eval/side_by_side.h"
+#include "eval/multi_cache_run.h"
 #include "eval/token_figures.h"
 #include "model/step.h"
 #include "model/weights/weight_loader.h"
@@ -67,7 +67,7 @@ class ReferencePass {
 
  private:
   WeightLoader loader_;
-  SideBySide rows_;
+  MultiCacheRun rows_;
   int64_t n_layers_;
 };
 
@@ -323,7 +323,7 @@ class Evaluator {
   const Checkpoint& checkpoint_;
   WeightLoader loader_;
   std::vector<GreedyProbe> probes_;
-  std::optional<SideBySide> caches_;
+  std::optional<MultiCacheRun> caches_;
   std::optional<ReferencePass> reference_;
   std::optional<Progress> progress_;
   size_t half_ = 0;  // batches in the first half of the windows

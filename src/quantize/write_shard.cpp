@@ -36,7 +36,7 @@ class ShardWriter {
   void write(const ShardPlan& plan) {
     out_.write(0, std::as_bytes(std::span(plan.head)));
     for (const MovedTensor& tensor : plan.tensors) {
-      tensor.quantised ? quantise(tensor) : copy(tensor);
+      tensor.quantised ? quantize(tensor) : copy(tensor);
     }
     out_.close();
   }
@@ -169,7 +169,7 @@ class ShardWriter {
     begin_sync(tensor.to, static_cast<uint64_t>(m.rows * m.columns));
   }
 
-  void quantise(const MovedTensor& tensor) {
+  void quantize(const MovedTensor& tensor) {
     if (tensor.input_amax) write_input_scale(tensor);
     tools_.scheme.block_rows == 0 ? quantise_whole(tensor) : quantise_blocks(tensor);
   }

@@ -16,7 +16,7 @@
 #include "formats/safetensors.h"
 #include "generate/runner.h"
 #include "model/weights/weight_loader.h"
-#include "quantize/quantise_folder.h"
+#include "quantize/quantize_folder.h"
 #include "quantize/schemes.h"
 #include "support/backends/counting_backend.h"
 #include "support/backends/logit_tap.h"
@@ -204,7 +204,7 @@ uint64_t calibration_peak(const Checkpoint& checkpoint) {
 
 Checkpoint quantised(const test::StreamedModel& model, const std::filesystem::path& out) {
   Log log(Verbosity::quiet);
-  quantise_folder(model.checkpoint, model.config, nullptr, nullptr, out,
+  quantize_folder(model.checkpoint, model.config, nullptr, nullptr, out,
                   {.scheme = &fp8_scheme_at("fp8-dynamic"), .threads = 1, .version = "test"}, log);
   return Checkpoint::open(out);
 }

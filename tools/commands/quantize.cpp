@@ -22,7 +22,7 @@
 #include "options/kept_inputs.h"
 #include "options/output_files.h"
 #include "quantize/linear_choice.h"
-#include "quantize/quantise_folder.h"
+#include "quantize/quantize_folder.h"
 #include "quantize/schemes.h"
 #include "scales/rules/serving.h"
 #include "scales/write/arrival.h"
@@ -40,7 +40,7 @@ struct Serve {
 
 // Commands that serve the folder. FP8 weights need no flag; flags for an FP8 cache are there for
 // the KV scales.
-std::vector<Serve> serving(const QuantizeOptions& options, const QuantiseReport& report) {
+std::vector<Serve> serving(const QuantizeOptions& options, const QuantizeReport& report) {
   const std::string out = options.out.string();
   std::vector<Serve> commands;
   if (report.facts) {
@@ -52,7 +52,7 @@ std::vector<Serve> serving(const QuantizeOptions& options, const QuantiseReport&
   return {{"vLLM", cat("vllm serve ", shell_path(out))}};
 }
 
-std::string report_json(const QuantizeOptions& options, const QuantiseReport& report) {
+std::string report_json(const QuantizeOptions& options, const QuantizeReport& report) {
   JsonWriter json;
   json.begin_object()
       .member("schema", "fp8kv.quantize/1")
@@ -78,7 +78,7 @@ std::string report_json(const QuantizeOptions& options, const QuantiseReport& re
   return json.end_object().text();
 }
 
-std::string report_text(const QuantizeOptions& options, const QuantiseReport& report) {
+std::string report_text(const QuantizeOptions& options, const QuantizeReport& report) {
   const FolderPlan& plan = report.plan;
   std::string text = made_files_line(report.files);
   text +=
@@ -123,7 +123,7 @@ KvScales given_scales(const QuantizeOptions& options, const Checkpoint& checkpoi
 
 struct OfData {
   KvScales scales;
-  std::map<std::string, float> inputs;  // see quantise_folder
+  std::map<std::string, float> inputs;  // see quantize_folder
 };
 
 // Calibrates on --data. With `with_inputs` the pass computes whole layers, to measure the inputs of
@@ -172,12 +172,12 @@ void run_command(const QuantizeOptions& given) {
   check_unquantised(checkpoint);
   const ModelConfig config = read_known_config(checkpoint, options.strict, log);
   const Fp8Scheme& scheme = fp8_scheme_at(options.scheme);
-  const QuantiseOptions how{.scheme = &scheme,
-                            .threads = options.threads,
-                            .dry_run = options.dry_run,
-                            .overwrite = options.force,
-                            .resume = options.resume,
-                            .version = FP8KV_VERSION};
+  const QuantizeFolderOptions how{.scheme = &scheme,
+                                  .threads = options.threads,
+                                  .dry_run = options.dry_run,
+                                  .overwrite = options.force,
+                                  .resume = options.resume,
+                                  .version = FP8KV_VERSION};
   with_way_out(kReplaceOutput, [&] { check_quantisable(checkpoint, config, options.out, how); });
   std::optional<KvScales> scales;
   std::map<std::string, float> inputs;
@@ -188,8 +188,8 @@ void run_command(const QuantizeOptions& given) {
     scales = std::move(found.scales);
     inputs = std::move(found.inputs);
   }
-  const QuantiseReport report = with_way_out(kReplaceOutput, [&] {
-    return quantise_folder(checkpoint, config, scales ? &*scales : nullptr,
+  const QuantizeReport report = with_way_out(kReplaceOutput, [&] {
+    return quantize_folder(checkpoint, config, scales ? &*scales : nullptr,
                            scheme.static_inputs ? &inputs : nullptr, options.out, how, log);
   });
   for (const std::string& line : report.skipped) log.note("left behind: " + line);

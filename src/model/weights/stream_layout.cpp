@@ -15,7 +15,7 @@ uint64_t aligned(uint64_t bytes) {
 
 }  // namespace
 
-TensorView StreamRoom::take(DType dtype, const Shape& shape) {
+TensorView BumpAllocator::take(DType dtype, const Shape& shape) {
   const TensorView view{buffer + at, dtype, shape};
   at += aligned(view.bytes());
   return view;
@@ -23,14 +23,14 @@ TensorView StreamRoom::take(DType dtype, const Shape& shape) {
 
 LayerWeights weights_in(std::byte* buffer, const StreamLayout& layout, const ModelWeights& weights,
                         const ModelConfig& config, const StreamedLayer& layer, Backend* backend,
-                        StreamRoom& room) {
+                        BumpAllocator& region) {
   std::map<std::string, const StreamPlace*> places;
   for (const StreamPlace& place : layout.places) places[place.entry->name] = &place;
   const auto find_file = [&](const TensorEntry& entry) {
     const StreamPlace& place = *places.at(entry.name);
     return ConstTensorView(buffer + place.at, place.entry->dtype, place.entry->shape);
   };
-  const auto take = [&](DType dtype, const Shape& shape) { return room.take(dtype, shape); };
+  const auto take = [&](DType dtype, const Shape& shape) { return region.take(dtype, shape); };
   const auto find = [&](const ModelTensor& tensor) {
     return find_weight(tensor, weights.at(tensor), backend, find_file, take);
   };
@@ -59,11 +59,11 @@ StreamLayout layout_of(const ModelWeights& weights, const ModelConfig& config,
     place.at = layout.bytes;
     layout.bytes += aligned(place.entry->end - place.entry->begin);
   }
-  layout.room_at = layout.bytes;
+  layout.region_at = layout.bytes;
   std::byte anywhere{};  // stands in for the buffer; nobody reads from the views
-  StreamRoom room{&anywhere, layout.bytes};
-  static_cast<void>(weights_in(&anywhere, layout, weights, config, layer, nullptr, room));
-  layout.bytes = room.at;
+  BumpAllocator region{&anywhere, layout.bytes};
+  static_cast<void>(weights_in(&anywhere, layout, weights, config, layer, nullptr, region));
+  layout.bytes = region.at;
   return layout;
 }
 

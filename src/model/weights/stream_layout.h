@@ -32,12 +32,12 @@ struct StreamPlace {
 // A layer's tensors in the order of their files, followed by room for WeightSource.
 struct StreamLayout {
   std::vector<StreamPlace> places;
-  uint64_t room_at = 0;
+  uint64_t region_at = 0;
   uint64_t bytes = 0;
 };
 
 // Memory of a buffer from `at` on, given out piece after piece.
-struct StreamRoom {
+struct BumpAllocator {
   std::byte* buffer;
   uint64_t at;
 
@@ -82,6 +82,6 @@ FoundTensor find_weight(const ModelTensor& tensor, const Weight& weight, Backend
 // `backend` null: only sizes are asked for, and no contents are read.
 LayerWeights weights_in(std::byte* buffer, const StreamLayout& layout, const ModelWeights& weights,
                         const ModelConfig& config, const StreamedLayer& layer, Backend* backend,
-                        StreamRoom& room);
+                        BumpAllocator& region);
 
 }  // namespace fp8kv

@@ -90,12 +90,12 @@ LayerWeights WeightLoader::layer(int64_t index) const {
     const bool copied = is_copied(stored ? decoded_tensor(tensor, *stored) : tensor);
     return upload(tensor, true, copied ? not_kept : storage);
   };
-  const auto room = [&](DType dtype, const Shape& shape) {
+  const auto allocate = [&](DType dtype, const Shape& shape) {
     return storage.emplace_back(backend_.allocate(dtype, shape)).view();
   };
   const auto number = [&](const ModelTensor& tensor) { return number_in(checkpoint_, tensor); };
   LayerWeights layer =
-      make_layer_weights(config_, index, LayerPart::whole, {find, room, number, &backend_});
+      make_layer_weights(config_, index, LayerPart::whole, {find, allocate, number, &backend_});
   layer.storage = std::move(storage);
   return layer;
 }
@@ -136,10 +136,10 @@ HeadWeights WeightLoader::head() const {
     }
   }
   if (config_.bare_norms) {
-    const auto room = [&](DType dtype, const Shape& shape) {
+    const auto allocate = [&](DType dtype, const Shape& shape) {
       return head.storage.emplace_back(backend_.allocate(dtype, shape)).view();
     };
-    head.norm = plain_norm(config_, config_.dim, {{}, room, {}, &backend_});
+    head.norm = plain_norm(config_, config_.dim, {{}, allocate, {}, &backend_});
   }
   if (shared) {
     const ModelTensor tensor = embedding_tensor(checkpoint_, config_);

@@ -21,7 +21,7 @@ ConstTensorView rows_of(const ConstTensorView& view, const TensorPart& part) {
 // The elements of a role's rows, in the order that products read.
 ConstTensorView arranged(const ConstTensorView& from, int64_t first, Steps steps,
                          const Shape& order, const Shape& shape, const WeightSource& source) {
-  const TensorView to = source.room(from.dtype, shape);
+  const TensorView to = source.allocate(from.dtype, shape);
   const auto skipped = static_cast<size_t>(first) * dtype_bytes(from.dtype);
   const ConstTensorView rest(from.data + skipped, from.dtype, {from.shape.elements() - first});
   if (source.backend != nullptr) source.backend->arrange(rest, steps, reshaped(to, order));
@@ -195,7 +195,7 @@ ConstTensorView turned_heads(const ModelTensor& tensor, const TensorPart& part,
                              const ConstTensorView& view, const WeightSource& source) {
   const int64_t heads = tensor.groups, width = view.shape[1];
   const int64_t rows = part.rows / heads, all = view.shape[0] / heads;
-  const TensorView to = source.room(view.dtype, Shape{heads, width, rows});
+  const TensorView to = source.allocate(view.dtype, Shape{heads, width, rows});
   if (source.backend == nullptr) return to;
   const size_t bytes = to.bytes() / static_cast<size_t>(heads);
   for (int64_t head = 0; head < heads; ++head) {
@@ -211,14 +211,14 @@ ConstTensorView turned_heads(const ModelTensor& tensor, const TensorPart& part,
 void add_row(const ModelTensor& tensor, int64_t count, const ConstTensorView& from,
              const WeightSource& source, TensorView& rows) {
   const int64_t size = from.shape.elements(), index = std::max(tensor.head, tensor.expert);
-  if (index == 0) rows = source.room(from.dtype, {count, size});
+  if (index == 0) rows = source.allocate(from.dtype, {count, size});
   const auto before = static_cast<size_t>(index) * from.bytes();
   const TensorView row{rows.data + before, from.dtype, Shape{1, size}};
   if (source.backend != nullptr) source.backend->arrange(from, {size, 1}, row);
 }
 
 TensorView ones(DType dtype, int64_t count, const WeightSource& source) {
-  const TensorView to = source.room(dtype, Shape{count});
+  const TensorView to = source.allocate(dtype, Shape{count});
   if (source.backend == nullptr) return to;
   std::vector<std::byte> host(to.bytes());
   for (int64_t i = 0; i < count; ++i) put_at(host.data(), dtype, i, 1.0f);

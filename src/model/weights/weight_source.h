@@ -27,7 +27,7 @@ struct WeightSource {
   // Finds a tensor; with codes only if may_be_codes.
   std::function<FoundTensor(const ModelTensor& tensor)> find;
   // Memory for contents that no file has: addresses of experts, and weights in another order.
-  std::function<TensorView(DType dtype, const Shape& shape)> room;
+  std::function<TensorView(DType dtype, const Shape& shape)> allocate;
   // The one number of a tensor [1].
   std::function<float(const ModelTensor& tensor)> number;
   Backend* backend = nullptr;  // null: only sizes are asked for, and nothing is written

@@ -103,9 +103,9 @@ class WeightStream::Device {
     transfers_.wait(kOpsQueue, buffer.filled);
     const StreamedLayer& layer = stream_.layers_[position];
     std::byte* memory = buffer.memory.view().data;
-    StreamRoom room{memory, buffer.layout.room_at};
+    BumpAllocator region{memory, buffer.layout.region_at};
     return weights_in(memory, buffer.layout, stream_.files_, stream_.config_, layer,
-                      &stream_.backend_, room);
+                      &stream_.backend_, region);
   }
 
   void end(size_t position) {
@@ -273,16 +273,17 @@ const LayerWeights& WeightStream::begin() {
     return ConstTensorView(
         storage.emplace_back(backend_.upload(mapped.view, mapped.keep_alive)).view());
   };
-  const auto room = [&](DType dtype, const Shape& shape) {
+  const auto allocate = [&](DType dtype, const Shape& shape) {
     return storage.emplace_back(backend_.allocate(dtype, shape)).view();
   };
   const auto find = [&](const ModelTensor& tensor) {
     const Weight weight = files_.at(tensor);
     files_.check_values(weight);
-    return find_weight(tensor, weight, &backend_, find_file, room);
+    return find_weight(tensor, weight, &backend_, find_file, allocate);
   };
   const auto number = [&](const ModelTensor& tensor) { return number_in(checkpoint_, tensor); };
-  weights_ = make_layer_weights(config_, layer.index, layer.part, {find, room, number, &backend_});
+  weights_ =
+      make_layer_weights(config_, layer.index, layer.part, {find, allocate, number, &backend_});
   weights_.storage = std::move(storage);
   return weights_;
 }

@@ -31,7 +31,7 @@ bool is_number(const ModelTensor& tensor) {
 
 void put_addresses(LayerExperts& experts, const WeightSource& source) {
   const auto count = static_cast<int64_t>(experts.each.size());
-  const TensorView memory = source.room(DType::u64, Shape{3, count});
+  const TensorView memory = source.allocate(DType::u64, Shape{3, count});
   experts.addresses = memory;
   if (source.backend == nullptr) return;
   std::vector<uint64_t> addresses;

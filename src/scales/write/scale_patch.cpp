@@ -34,7 +34,7 @@ bool all_ones(const KvScales& scales) {
 }
 
 // How a target fits a model: decided by the model's own config.
-struct Fit {
+struct Placement {
   QuantConfig quant;  // the model's; none if its block only serves the cache and is replaced
   Naming naming;
   bool per_head = false;
@@ -124,33 +124,33 @@ void check_one_producer(const QuantConfig& quant) {
               "the two are of different checkpoints: remove the one that is not this one's");
 }
 
-Fit fit_to(const Checkpoint& checkpoint, const InjectTarget& target, const std::string& stack,
-           bool replace, const KvScales& scales) {
-  Fit fit;
-  fit.nvfp4 = is_nvfp4(scales.format);
-  fit.quant = read_quant_config(checkpoint);
-  check_one_producer(fit.quant);
-  fit.replaces_block = replace && is_for_cache_alone(fit.quant, checkpoint.tensors());
-  if (fit.replaces_block) fit.quant = {};
-  const QuantMethod method = fit.quant.method;
-  if (fit.nvfp4) {
-    check_nvfp4_form(checkpoint, target, fit.quant);
-    fit.naming.projections = true;
-    return fit;
+Placement placement_in(const Checkpoint& checkpoint, const InjectTarget& target,
+                       const std::string& stack, bool replace, const KvScales& scales) {
+  Placement placement;
+  placement.nvfp4 = is_nvfp4(scales.format);
+  placement.quant = read_quant_config(checkpoint);
+  check_one_producer(placement.quant);
+  placement.replaces_block = replace && is_for_cache_alone(placement.quant, checkpoint.tensors());
+  if (placement.replaces_block) placement.quant = {};
+  const QuantMethod method = placement.quant.method;
+  if (placement.nvfp4) {
+    check_nvfp4_form(checkpoint, target, placement.quant);
+    placement.naming.projections = true;
+    return placement;
   }
   const std::string reason = why_refused(target, method);
   if (!reason.empty()) {
-    refuse(checkpoint, target, cat("is quantised by ", quote(fit.quant.name())), reason);
+    refuse(checkpoint, target, cat("is quantised by ", quote(placement.quant.name())), reason);
   }
   const bool own_block = method == QuantMethod::none;
   if (own_block && target.block == InjectTarget::Block::fp8) {
     check_fp8_form(checkpoint, target, stack);
   }
-  fit.naming = naming_of(checkpoint, target, method);
-  fit.compressed_tensors = own_block ? target.block == InjectTarget::Block::compressed_tensors
-                                     : method == QuantMethod::compressed_tensors;
-  fit.per_head = scales.per_head() && target.per_head && fit.compressed_tensors;
-  return fit;
+  placement.naming = naming_of(checkpoint, target, method);
+  placement.compressed_tensors = own_block ? target.block == InjectTarget::Block::compressed_tensors
+                                           : method == QuantMethod::compressed_tensors;
+  placement.per_head = scales.per_head() && target.per_head && placement.compressed_tensors;
+  return placement;
 }
 
 // Throws if the resulting configs ask for a cache of another type than the scales.
@@ -172,17 +172,18 @@ void check_states_cache(const Checkpoint& checkpoint,
 }
 
 // The configs of a folder with NVFP4 scales, by name.
-std::map<std::string, std::string> nvfp4_configs(const Checkpoint& checkpoint, const Fit& fit) {
+std::map<std::string, std::string> nvfp4_configs(const Checkpoint& checkpoint,
+                                                 const Placement& placement) {
   std::map<std::string, std::string> files;
-  if (fit.quant.method == QuantMethod::modelopt) {
-    files = with_cache_scales(checkpoint, fit.quant, CacheScheme::nvfp4);
+  if (placement.quant.method == QuantMethod::modelopt) {
+    files = with_cache_scales(checkpoint, placement.quant, CacheScheme::nvfp4);
   }
   std::string& config = files["config.json"];
   if (config.empty()) config = read_regular_text(checkpoint.config_path());
   for (const char* gone : {"kv_cache_torch_dtype", "compression_config"}) {
     config = json_without_member(config, gone);
   }
-  if (fit.quant.method == QuantMethod::none) {
+  if (placement.quant.method == QuantMethod::none) {
     config = json_with_member(config, "quantization_config", modelopt_nvfp4_block());
   }
   return files;
@@ -190,14 +191,15 @@ std::map<std::string, std::string> nvfp4_configs(const Checkpoint& checkpoint, c
 
 // The configs of the output, by name.
 std::map<std::string, std::string> new_configs(const Checkpoint& checkpoint,
-                                               const InjectTarget& target, const Fit& fit) {
+                                               const InjectTarget& target,
+                                               const Placement& placement) {
   std::map<std::string, std::string> files;
-  switch (fit.quant.method) {
+  switch (placement.quant.method) {
     case QuantMethod::compressed_tensors:
     case QuantMethod::fp8:
     case QuantMethod::modelopt:
-      files = with_cache_scales(checkpoint, fit.quant,
-                                fit.per_head ? CacheScheme::fp8_per_head : CacheScheme::fp8);
+      files = with_cache_scales(checkpoint, placement.quant,
+                                placement.per_head ? CacheScheme::fp8_per_head : CacheScheme::fp8);
       break;
     case QuantMethod::none:
     case QuantMethod::quark:
@@ -210,15 +212,15 @@ std::map<std::string, std::string> new_configs(const Checkpoint& checkpoint,
   if (config.empty()) config = read_regular_text(checkpoint.config_path());
   config = json_with_member(config, "kv_cache_torch_dtype",
                             cat('"', format_name(KvFormat::e4m3fn), '"'));
-  if (fit.quant.method != QuantMethod::none) return files;
-  if (fit.replaces_block) config = json_without_member(config, "compression_config");
+  if (placement.quant.method != QuantMethod::none) return files;
+  if (placement.replaces_block) config = json_without_member(config, "compression_config");
   switch (target.block) {
     case InjectTarget::Block::none:
-      if (fit.replaces_block) config = json_without_member(config, "quantization_config");
+      if (placement.replaces_block) config = json_without_member(config, "quantization_config");
       break;
     case InjectTarget::Block::compressed_tensors:
       config = json_with_member(config, "quantization_config",
-                                compressed_tensors_block(checkpoint.tensors(), fit.per_head));
+                                compressed_tensors_block(checkpoint.tensors(), placement.per_head));
       break;
     case InjectTarget::Block::fp8:
       config = json_with_member(config, "quantization_config", fp8_block(checkpoint.tensors()));
@@ -228,10 +230,12 @@ std::map<std::string, std::string> new_configs(const Checkpoint& checkpoint,
 }
 
 std::map<std::string, std::string> config_files(const Checkpoint& checkpoint,
-                                                const InjectTarget& target, const Fit& fit) {
-  std::map<std::string, std::string> files =
-      fit.nvfp4 ? nvfp4_configs(checkpoint, fit) : new_configs(checkpoint, target, fit);
-  check_states_cache(checkpoint, files, fit.nvfp4);
+                                                const InjectTarget& target,
+                                                const Placement& placement) {
+  std::map<std::string, std::string> files = placement.nvfp4
+                                                 ? nvfp4_configs(checkpoint, placement)
+                                                 : new_configs(checkpoint, target, placement);
+  check_states_cache(checkpoint, files, placement.nvfp4);
   return files;
 }
 
@@ -245,18 +249,18 @@ size_t layers_apart(const KvScales& scales) {
 }
 
 std::vector<std::string> notes_on_values(const KvScales& scales, const InjectTarget& target,
-                                         const Fit& fit) {
+                                         const Placement& placement) {
   std::vector<std::string> notes;
-  if (!fit.nvfp4 && kv_range(scales.format).fnuz) {
+  if (!placement.nvfp4 && kv_range(scales.format).fnuz) {
     notes.push_back("scales for E4M3FNUZ were halved to those for E4M3FN");
   }
-  if (scales.per_head() && !fit.per_head) {
+  if (scales.per_head() && !placement.per_head) {
     notes.push_back(cat(
         "the scales of ", scales.scales_per_layer(), " KV heads were reduced to their maximum: ",
-        fit.nvfp4 ? std::string("an NVFP4 cache") : target.runtime, " has one per layer",
-        target.per_head && !fit.nvfp4 ? cat(" beside ", quote(fit.quant.name())) : ""));
+        placement.nvfp4 ? std::string("an NVFP4 cache") : target.runtime, " has one per layer",
+        target.per_head && !placement.nvfp4 ? cat(" beside ", quote(placement.quant.name())) : ""));
   }
-  const size_t apart = fit.naming.tells_k_from_v() ? 0 : layers_apart(scales);
+  const size_t apart = placement.naming.tells_k_from_v() ? 0 : layers_apart(scales);
   if (apart > 0) {
     notes.push_back(cat(
         "K and V share one scale, the larger of the two: ", count_of(apart, "layer"), " had two"));
@@ -273,11 +277,12 @@ std::vector<std::string> notes_on_values(const KvScales& scales, const InjectTar
 }
 
 // The checkpoint's files that get a new name in the output.
-std::map<std::string, std::string> renamed_files(const Checkpoint& checkpoint, const Fit& fit) {
+std::map<std::string, std::string> renamed_files(const Checkpoint& checkpoint,
+                                                 const Placement& placement) {
   const std::vector<Shard>& shards = checkpoint.shards();
   const bool has_single = std::any_of(shards.begin(), shards.end(),
                                       [](const Shard& shard) { return shard.file == kSingleFile; });
-  if (!fit.compressed_tensors || !has_single) return {};
+  if (!placement.compressed_tensors || !has_single) return {};
   if (std::filesystem::exists(checkpoint.folder() / kOnlyShard)) {
     throw Error(cat(quote((checkpoint.folder() / kOnlyShard).string()), ": stands in the way of ",
                     quote(kSingleFile), ", which is to get that name"),
@@ -287,7 +292,7 @@ std::map<std::string, std::string> renamed_files(const Checkpoint& checkpoint, c
 }
 
 std::vector<std::string> notes_on_form(const Checkpoint& checkpoint, const InjectTarget& target,
-                                       const Fit& fit, const ScalePatch& patch) {
+                                       const Placement& placement, const ScalePatch& patch) {
   std::vector<std::string> notes;
   const size_t dropped = patch.changes.dropped.size();
   if (dropped > 0) {
@@ -301,9 +306,9 @@ std::vector<std::string> notes_on_form(const Checkpoint& checkpoint, const Injec
     notes.push_back(
         "scales of Q are among them, and no new ones were written: --q-scales writes some");
   }
-  if (target.fused && !fit.naming.fused) {
-    notes.push_back(cat("kv_scale is left out: beside the config of ", quote(fit.quant.name()),
-                        " vLLM would take it for K's"));
+  if (target.fused && !placement.naming.fused) {
+    notes.push_back(cat("kv_scale is left out: beside the config of ",
+                        quote(placement.quant.name()), " vLLM would take it for K's"));
   }
   for (const auto& [from, to] : patch.changes.renamed) {
     notes.push_back(cat(from, " is called ", to, ": beside a ", from,
@@ -320,8 +325,8 @@ std::vector<std::string> notes_on_form(const Checkpoint& checkpoint, const Injec
 
 // The scale file for the metadata. "" if it would not explain the tensors: scales without maxima,
 // or one number for K and V.
-std::string evidence_of(const KvScales& scales, const Fit& fit) {
-  const bool known = !scales.provenance.amax.empty() && fit.naming.tells_k_from_v();
+std::string evidence_of(const KvScales& scales, const Placement& placement) {
+  const bool known = !scales.provenance.amax.empty() && placement.naming.tells_k_from_v();
   return known ? scale_file_text(scales) : "";
 }
 
@@ -331,30 +336,30 @@ ScalePatch make_patch(const Checkpoint& checkpoint, const KvScales& scales,
                       const InjectTarget& target, bool replace) {
   FP8KV_ASSERT(!target.is_file);
   const AttentionName attention = attention_of(checkpoint, scales);
-  const Fit fit = fit_to(checkpoint, target, attention.stack, replace, scales);
+  const Placement placement = placement_in(checkpoint, target, attention.stack, replace, scales);
   const KvScales converted = with_format(scales, stored_format(scales.format));
-  const KvScales written = fit.per_head ? converted : per_tensor(converted);
-  std::vector<ScaleToWrite> named = scales_to_write(written, attention, fit.naming);
+  const KvScales written = placement.per_head ? converted : per_tensor(converted);
+  std::vector<ScaleToWrite> named = scales_to_write(written, attention, placement.naming);
   for (DraftTensor& draft : draft_tensors(checkpoint, written, target)) {
     named.push_back({std::move(draft.name), std::move(draft.values)});
   }
 
   ScalePatch patch;
   if (replace) patch.changes.dropped = kv_scale_names(checkpoint);
-  patch.changes.renamed = renamed_files(checkpoint, fit);
-  patch.files = config_files(checkpoint, target, fit);
-  const Shape of_one = fit.per_head             ? Shape{1, 1, 1}  // a layer with one head
-                       : fit.compressed_tensors ? Shape{1}
-                                                : Shape{};
+  patch.changes.renamed = renamed_files(checkpoint, placement);
+  patch.files = config_files(checkpoint, target, placement);
+  const Shape of_one = placement.per_head             ? Shape{1, 1, 1}  // a layer with one head
+                       : placement.compressed_tensors ? Shape{1}
+                                                      : Shape{};
   patch.files[kScaleShard] =
-      shard_bytes(named, of_one, scales.provenance, evidence_of(converted, fit));
+      shard_bytes(named, of_one, scales.provenance, evidence_of(converted, placement));
   patch.has_q = has_q_scales(written);
   patch.files[kIndexFile] = index_text(checkpoint, patch.changes, named);
-  patch.notes = notes_on_values(scales, target, fit);
+  patch.notes = notes_on_values(scales, target, placement);
   for (std::string& note : drafts_left_out(checkpoint, scales, target)) {
     patch.notes.push_back(std::move(note));
   }
-  for (std::string& note : notes_on_form(checkpoint, target, fit, patch)) {
+  for (std::string& note : notes_on_form(checkpoint, target, placement, patch)) {
     patch.notes.push_back(std::move(note));
   }
   return patch;

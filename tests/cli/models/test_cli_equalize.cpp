@@ -54,7 +54,7 @@ class EqualizePlace {
     return test::run_cli(arguments(more, model), temp_.path());
   }
   // Makes the model "quantised" from "m".
-  void quantise(const Strings& more) const {
+  void quantize(const Strings& more) const {
     Strings arguments = {"quantize", "m", "-o", "quantised", "-q"};
     arguments.insert(arguments.end(), more.begin(), more.end());
     REQUIRE(test::run_cli(arguments, temp_.path()).exit_code == 0);
@@ -171,7 +171,7 @@ TEST_CASE("cli equalize: says how many heads, the proof, what caches lose, and h
 
 TEST_CASE("cli equalize: FP8 weights with a scale for each row take factors in their scales") {
   const EqualizePlace place;
-  place.quantise({"--scheme", "fp8-dynamic"});
+  place.quantize({"--scheme", "fp8-dynamic"});
   const test::CliResult result = place.run({"--for", "int8"}, "quantised");
   INFO(result.err);
   REQUIRE(result.exit_code == 0);
@@ -193,7 +193,7 @@ TEST_CASE("cli equalize: FP8 weights with a scale for each row take factors in t
 TEST_CASE("cli equalize: quantised weights with a scale for several rows are refused by name") {
   const auto refusal_of = [](const Strings& scheme) {
     const EqualizePlace place;
-    place.quantise(scheme);
+    place.quantize(scheme);
     return place.refusal({"--for", "int8"}, 3, "quantised");
   };
   const std::string help =

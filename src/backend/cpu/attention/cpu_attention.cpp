@@ -73,9 +73,9 @@ void attend_chunk(const Op& op, const Span& span, int64_t chunk, const Work& wor
     const BlockRows rows = op.as_floats ? BlockRows(op, span, begin, end, work) : next;
     next = rows_from(end);
     if (end <= op.first_token(span.first_row)) continue;
-    way_of(op).score(op, span, rows, next, work);
+    kernels_of(op).score(op, span, rows, next, work);
     weigh_block(op, span, begin, end, work);
-    way_of(op).sum(op, span, rows, next, work);
+    kernels_of(op).sum(op, span, rows, next, work);
   }
 }
 
@@ -133,7 +133,7 @@ void attend_whole(const Op& op, ThreadPool& pool, AttentionScratch& scratch,
     const Span& span = spans[job];
     const int64_t n = op.queries(span);
     const Work work(op, n, scratch.threads[thread]);
-    way_of(op).load_queries(op, span, work);
+    kernels_of(op).load_queries(op, span, work);
     work.total.clear(op, n);
     for (int64_t chunk = op.first_chunk(span); chunk < op.end_chunk(span); ++chunk) {
       attend_chunk(op, span, chunk, work);
@@ -171,7 +171,7 @@ void attend_split(const Op& op, ThreadPool& pool, AttentionScratch& scratch,
     const int64_t n = op.queries(span);
     Work work(op, n, scratch.threads[thread]);
     work.chunk = Partial::at(op, partials + piece.offset, n);
-    way_of(op).load_queries(op, span, work);
+    kernels_of(op).load_queries(op, span, work);
     attend_chunk(op, span, piece.chunk, work);
   });
   pool.run(static_cast<int64_t>(spans.size()), [&](int64_t job, int thread) {

@@ -149,7 +149,7 @@ inline void prefetch(const Op& op, const std::byte* const* rows, int64_t count) 
 // One way to multiply: in strips of vectors, or by a matrix unit. The functions: floats of working
 // memory, work before the first block, scores[i][t] = q_i . k_t of a block, and sums[i] += sum of
 // weight[i][t] * v_t. `next` is the block that follows; it may have no rows.
-struct Way {
+struct AttentionKernels {
   int64_t (*query_floats)(const Op& op, int64_t queries);
   int64_t (*panel_floats)(const Op& op, int64_t queries);
   void (*load_queries)(const Op& op, const Span& span, const Work& work);
@@ -159,10 +159,10 @@ struct Way {
               const Work& work);
 };
 
-extern const Way kInStrips;
-extern const Way kByUnit;
+extern const AttentionKernels kInStrips;
+extern const AttentionKernels kByUnit;
 
-inline const Way& way_of(const Op& op) {
+inline const AttentionKernels& kernels_of(const Op& op) {
   return op.by_unit ? kByUnit : kInStrips;
 }
 

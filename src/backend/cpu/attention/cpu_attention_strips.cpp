@@ -99,6 +99,6 @@ void sum(const Op& op, const Span& span, const BlockRows& rows, const BlockRows&
 
 }  // namespace
 
-const Way kInStrips = {query_floats, panel_floats, load_queries, score, sum};
+const AttentionKernels kInStrips = {query_floats, panel_floats, load_queries, score, sum};
 
 }  // namespace fp8kv::attention

@@ -204,6 +204,6 @@ void sum(const Op& op, const Span& span, const BlockRows& rows, const BlockRows&
 
 }  // namespace
 
-const Way kByUnit = {query_floats, panel_floats, load_queries, score, sum};
+const AttentionKernels kByUnit = {query_floats, panel_floats, load_queries, score, sum};
 
 }  // namespace fp8kv::attention

@@ -118,11 +118,11 @@ bool is_ordinary(float scale) {
 }
 
 // Decodes the codes of a run one by one, for any scale.
-template <typename Way, typename To>
+template <typename Reader, typename To>
 void read_each(const uint8_t* codes, int64_t count, const float* values, float zero, float scale,
                uint16_t* to) {
   for (int64_t k = 0; k < count; ++k) {
-    const int code = Way::kPerByte == 2 ? codes[k / 2] >> (k % 2 * 4) & 15 : codes[k];
+    const int code = Reader::kPerByte == 2 ? codes[k / 2] >> (k % 2 * 4) & 15 : codes[k];
     to[k] = To::round_each((values[code] - zero) * scale);
   }
 }
@@ -130,7 +130,7 @@ void read_each(const uint8_t* codes, int64_t count, const float* values, float z
 // Columns that are decoded before they are multiplied.
 constexpr int64_t kAtOnce = 256;
 
-template <typename Way, typename To, typename Sums>
+template <typename Reader, typename To, typename Sums>
 void dots(const ScaledRows& rows, const float* x, int64_t x_stride, int64_t count, float* out) {
   alignas(64) uint16_t worth[kDotWeights][kAtOnce];
   std::array<const std::byte*, kDotWeights> weights;
@@ -140,19 +140,19 @@ void dots(const ScaledRows& rows, const float* x, int64_t x_stride, int64_t coun
   Sums sums;
   for (int64_t i = 0, begin = 0; begin < count; ++i, begin += rows.run) {
     const int64_t end = run_end(rows.run, begin, count);
-    std::array<Way, kDotWeights> ways;
+    std::array<Reader, kDotWeights> readers;
     for (size_t w = 0; w < kDotWeights; ++w) {
-      ways[w].begin(rows.values, rows.zeros[w][i], rows.scales[w][i]);
+      readers[w].begin(rows.values, rows.zeros[w][i], rows.scales[w][i]);
     }
     for (int64_t k = begin; k < end; k += kAtOnce) {
       const int64_t now = std::min(kAtOnce, end - k);
       for (size_t w = 0; w < kDotWeights; ++w) {
-        const uint8_t* codes = rows.codes[w] + k / Way::kPerByte;
+        const uint8_t* codes = rows.codes[w] + k / Reader::kPerByte;
         const float scale = rows.scales[w][i];
         if (is_ordinary(scale)) {
-          ways[w].read(codes, now, worth[w]);
+          readers[w].read(codes, now, worth[w]);
         } else {
-          read_each<Way, To>(codes, now, rows.values, rows.zeros[w][i], scale, worth[w]);
+          read_each<Reader, To>(codes, now, rows.values, rows.zeros[w][i], scale, worth[w]);
         }
       }
       sums.add(weights.data(), Sums::at(x, k), x_stride, now);
@@ -166,10 +166,10 @@ void dots(const ScaledRows& rows, const float* x, int64_t x_stride, int64_t coun
 }
 
 // `SumsOf`: the sums for a number of rows.
-template <typename Way, typename To, template <int> typename SumsOf>
+template <typename Reader, typename To, template <int> typename SumsOf>
 constexpr CodeKernels::ScaledDots kDots[kMaxDotRows] = {
-    dots<Way, To, SumsOf<1>>, dots<Way, To, SumsOf<2>>, dots<Way, To, SumsOf<3>>,
-    dots<Way, To, SumsOf<4>>};
+    dots<Reader, To, SumsOf<1>>, dots<Reader, To, SumsOf<2>>, dots<Reader, To, SumsOf<3>>,
+    dots<Reader, To, SumsOf<4>>};
 
 template <int Rows>
 using F16Sums = neon::Sums<F16Element, Rows>;
@@ -194,9 +194,9 @@ void fill(const float* values, float zero, float scale, bool bf16, CodeTable& ta
 template <typename To>
 void nibbles_as(const uint8_t* codes, int64_t count, const float* values, float zero, float scale,
                 uint16_t* to) {
-  Nibbles<To> way;
-  way.begin(values, zero, scale);
-  way.read(codes, count, to);
+  Nibbles<To> reader;
+  reader.begin(values, zero, scale);
+  reader.read(codes, count, to);
 }
 
 void nibbles(const uint8_t* codes, int64_t count, const float* values, float zero, float scale,

@@ -14,26 +14,26 @@
 
 namespace fp8kv {
 
-// The function that `of` gives for each element type: of.template operator()<F32Element>() and so
-// on.
-template <typename Function, typename Of>
-constexpr PerType<Function> per_type(const Of& of) {
-  return {.f32 = of.template operator()<F32Element>(),
-          .f16 = of.template operator()<F16Element>(),
-          .bf16 = of.template operator()<Bf16Element>(),
-          .e4m3fn = of.template operator()<Fp8Element<Fp8Format::e4m3fn>>(),
-          .e4m3fnuz = of.template operator()<Fp8Element<Fp8Format::e4m3fnuz>>(),
-          .e5m2 = of.template operator()<Fp8Element<Fp8Format::e5m2>>(),
-          .e5m2fnuz = of.template operator()<Fp8Element<Fp8Format::e5m2fnuz>>()};
+// The function that `make` gives for each element type: make.template operator()<F32Element>() and
+// so on.
+template <typename Function, typename Make>
+constexpr PerType<Function> per_type(const Make& make) {
+  return {.f32 = make.template operator()<F32Element>(),
+          .f16 = make.template operator()<F16Element>(),
+          .bf16 = make.template operator()<Bf16Element>(),
+          .e4m3fn = make.template operator()<Fp8Element<Fp8Format::e4m3fn>>(),
+          .e4m3fnuz = make.template operator()<Fp8Element<Fp8Format::e4m3fnuz>>(),
+          .e5m2 = make.template operator()<Fp8Element<Fp8Format::e5m2>>(),
+          .e5m2fnuz = make.template operator()<Fp8Element<Fp8Format::e5m2fnuz>>()};
 }
 
-// One function for each activation: of.template operator()<Activation::silu>() and so on, in the
+// One function for each activation: make.template operator()<Activation::silu>() and so on, in the
 // order of Activation.
-template <typename Of>
-constexpr std::array<CpuKernels::Activate, kActivations> per_activation(const Of& of) {
+template <typename Make>
+constexpr std::array<CpuKernels::Activate, kActivations> per_activation(const Make& make) {
   return [&]<int... kAll>(std::integer_sequence<int, kAll...>) {
     return std::array<CpuKernels::Activate, kActivations>{
-        of.template operator()<static_cast<Activation>(kAll)>()...};
+        make.template operator()<static_cast<Activation>(kAll)>()...};
   }
   (std::make_integer_sequence<int, kActivations>());
 }

@@ -6,7 +6,7 @@
 
 #include "backend/cpu/isa/common/cpu_code_kernels.h"
 #include "backend/cpu/isa/x86/cpu_avx2.h"
-#include "backend/cpu/isa/x86/cpu_code_ways_avx2.h"
+#include "backend/cpu/isa/x86/cpu_code_readers_avx2.h"
 
 namespace fp8kv {
 namespace {
@@ -23,10 +23,10 @@ using avx2::scaled;
 using avx2::SignedBytes;
 
 // Decodes columns [k, k + kStep) of row w one by one, within run i.
-template <typename Way, typename To>
+template <typename Reader, typename To>
 void read_each(const ScaledRows& rows, int w, int64_t i, int64_t k, float* to) {
-  for (int64_t j = 0; j < Way::kStep; ++j) {
-    const float value = rows.values[Way::code(rows.codes[w], k + j)];
+  for (int64_t j = 0; j < Reader::kStep; ++j) {
+    const float value = rows.values[Reader::code(rows.codes[w], k + j)];
     to[j] = To::round_each((value - rows.zeros[w][i]) * rows.scales[w][i]);
   }
 }
@@ -38,25 +38,25 @@ struct Sums {
 
 // Adds the products of columns [begin, end). A function of its own, so that tables and sums stay in
 // registers. `Any`: decodes with load_any.
-template <bool Any, typename Way, int Rows, int Count>
-FP8KV_AVX2 [[gnu::noinline]] void add_columns(const std::array<Way, Count>& given,
+template <bool Any, typename Reader, int Rows, int Count>
+FP8KV_AVX2 [[gnu::noinline]] void add_columns(const std::array<Reader, Count>& given,
                                               const uint8_t* const* codes, const float* x,
                                               int64_t x_stride, int64_t begin, int64_t end,
                                               Sums<Rows, Count>& sums) {
-  const std::array<Way, Count> ways = given;
+  const std::array<Reader, Count> readers = given;
   Sums<Rows, Count> sum = sums;
-  for (int64_t k = begin; k < end; k += Way::kWide) {
+  for (int64_t k = begin; k < end; k += Reader::kWide) {
 #pragma GCC unroll 4
     for (size_t w = 0; w < Count; ++w) {
-      const uint8_t* from = codes[w] + k / Way::kPerByte;
-      __m256 weights[Way::kWide / kLanes];
+      const uint8_t* from = codes[w] + k / Reader::kPerByte;
+      __m256 weights[Reader::kWide / kLanes];
       if constexpr (Any) {
-        ways[w].load_any(from, weights);
+        readers[w].load_any(from, weights);
       } else {
-        ways[w].load(from, weights);
+        readers[w].load(from, weights);
       }
 #pragma GCC unroll 4
-      for (int i = 0; i < Way::kWide / kLanes; ++i) {
+      for (int i = 0; i < Reader::kWide / kLanes; ++i) {
 #pragma GCC unroll 4
         for (int r = 0; r < Rows; ++r) {
           const __m256 of_x = _mm256_loadu_ps(x + r * x_stride + k + i * kLanes);
@@ -69,14 +69,14 @@ FP8KV_AVX2 [[gnu::noinline]] void add_columns(const std::array<Way, Count>& give
 }
 
 // Adds the products of kStep columns, decoded with read_each.
-template <typename Way, typename To, int Rows, int Count>
+template <typename Reader, typename To, int Rows, int Count>
 FP8KV_AVX2 [[gnu::noinline]] void add_each(const ScaledRows& rows, int first, int64_t i,
                                            const float* x, int64_t x_stride, int64_t k,
                                            Sums<Rows, Count>& sums) {
-  alignas(32) float worth[Way::kStep];
+  alignas(32) float worth[Reader::kStep];
   for (int w = 0; w < Count; ++w) {
-    read_each<Way, To>(rows, first + w, i, k, worth);
-    for (int64_t j = 0; j < Way::kStep; j += kLanes) {
+    read_each<Reader, To>(rows, first + w, i, k, worth);
+    for (int64_t j = 0; j < Reader::kStep; j += kLanes) {
       for (int r = 0; r < Rows; ++r) {
         __m256& sum = sums.of[w][r];
         sum = _mm256_fmadd_ps(_mm256_load_ps(worth + j), _mm256_loadu_ps(x + r * x_stride + k + j),
@@ -90,39 +90,39 @@ FP8KV_AVX2 [[gnu::noinline]] void add_each(const ScaledRows& rows, int first, in
 constexpr int64_t kAtOnce = 1024;
 
 // Products with rows [First, First + Count) of the four.
-template <typename Way, typename To, int Rows, int First, int Count>
+template <typename Reader, typename To, int Rows, int First, int Count>
 FP8KV_AVX2 void dots_with(const ScaledRows& rows, const float* x, int64_t x_stride, int64_t count,
                           float* out) {
   const uint8_t* const* codes = rows.codes.data() + First;
   const auto special_at = [&](int64_t k) __attribute__((target("avx2,fma,f16c"))) {
     int most = 0;
     for (int w = 0; w < Count; ++w) {
-      const uint8_t* from = codes[w] + k / Way::kPerByte;
-      fetch_ahead(codes[w], k / Way::kPerByte, count / Way::kPerByte);
-      most = std::max(most, Way::special(from));
+      const uint8_t* from = codes[w] + k / Reader::kPerByte;
+      fetch_ahead(codes[w], k / Reader::kPerByte, count / Reader::kPerByte);
+      most = std::max(most, Reader::special(from));
     }
     return most;
   };
   Sums<Rows, Count> sums{};
   for (int64_t i = 0, begin = 0; begin < count; ++i, begin += rows.run) {
-    std::array<Way, Count> ways;
+    std::array<Reader, Count> readers;
     bool ordinary = true;
     for (int w = 0; w < Count; ++w) {
-      ways[static_cast<size_t>(w)].begin(rows, First + w, i);
+      readers[static_cast<size_t>(w)].begin(rows, First + w, i);
       ordinary = ordinary && is_ordinary(rows.scales[static_cast<size_t>(First + w)][i]);
     }
     const int64_t run = run_end(rows.run, begin, count);
     for (int64_t k = begin; k < run;) {
       const int special = ordinary ? special_at(k) : 2;
-      int64_t end = k + Way::kStep;
+      int64_t end = k + Reader::kStep;
       const int64_t most = std::min(run, k + kAtOnce);
-      while (special == 0 && end < most && special_at(end) == 0) end += Way::kStep;
+      while (special == 0 && end < most && special_at(end) == 0) end += Reader::kStep;
       if (special == 0) {
-        add_columns<false, Way, Rows, Count>(ways, codes, x, x_stride, k, end, sums);
+        add_columns<false, Reader, Rows, Count>(readers, codes, x, x_stride, k, end, sums);
       } else if (special == 1) {
-        add_columns<true, Way, Rows, Count>(ways, codes, x, x_stride, k, end, sums);
+        add_columns<true, Reader, Rows, Count>(readers, codes, x, x_stride, k, end, sums);
       } else {
-        add_each<Way, To, Rows, Count>(rows, First, i, x, x_stride, k, sums);
+        add_each<Reader, To, Rows, Count>(rows, First, i, x, x_stride, k, sums);
       }
       k = end;
     }
@@ -134,20 +134,20 @@ FP8KV_AVX2 void dots_with(const ScaledRows& rows, const float* x, int64_t x_stri
   }
 }
 
-template <typename Way, typename To, int Rows>
+template <typename Reader, typename To, int Rows>
 FP8KV_AVX2 void dots(const ScaledRows& rows, const float* x, int64_t x_stride, int64_t count,
                      float* out) {
   if constexpr (Rows == 1) {
-    dots_with<Way, To, Rows, 0, kDotWeights>(rows, x, x_stride, count, out);
+    dots_with<Reader, To, Rows, 0, kDotWeights>(rows, x, x_stride, count, out);
   } else {
-    dots_with<Way, To, Rows, 0, 2>(rows, x, x_stride, count, out);
-    dots_with<Way, To, Rows, 2, 2>(rows, x, x_stride, count, out);
+    dots_with<Reader, To, Rows, 0, 2>(rows, x, x_stride, count, out);
+    dots_with<Reader, To, Rows, 2, 2>(rows, x, x_stride, count, out);
   }
 }
 
-template <typename Way, typename To>
-constexpr CodeKernels::ScaledDots kDots[kMaxDotRows] = {dots<Way, To, 1>, dots<Way, To, 2>,
-                                                        dots<Way, To, 3>, dots<Way, To, 4>};
+template <typename Reader, typename To>
+constexpr CodeKernels::ScaledDots kDots[kMaxDotRows] = {dots<Reader, To, 1>, dots<Reader, To, 2>,
+                                                        dots<Reader, To, 3>, dots<Reader, To, 4>};
 
 // The 16 bits of (values[code] - zero) * scale for 8 codes from `values`, in words.
 FP8KV_AVX2 [[gnu::always_inline]] inline __m256i worth_of(const float* values, float zero,
@@ -174,13 +174,13 @@ FP8KV_AVX2 void fill(const float* values, float zero, float scale, bool bf16, Co
 template <typename To>
 FP8KV_AVX2 void nibbles_as(const uint8_t* codes, int64_t count, const float* values, float zero,
                            float scale, uint16_t* to) {
-  using Way = Nibbles<F16>;  // which keeps words in order
+  using Reader = Nibbles<F16>;  // which keeps words in order
   Nibbles<To> tables;
   tables.begin(values, zero, scale);
-  const Way way{tables.low, tables.high};
-  for (int64_t i = 0; i < count; i += Way::kWide) {
+  const Reader reader{tables.low, tables.high};
+  for (int64_t i = 0; i < count; i += Reader::kWide) {
     __m256i words[2];
-    way.look_up(codes + i / 2, words);
+    reader.look_up(codes + i / 2, words);
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + i), words[0]);
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + i + 16), words[1]);
   }

@@ -39,15 +39,15 @@ struct Stream {
   std::vector<size_t> lanes;  // ascending
 };
 
-class SideBySide {
+class MultiCacheRun {
  public:
   // Lane 0 is the baseline. All lanes are measured on its Q, K and V, in the first `n_measured`
   // windows. A batch begins at half of these. Measuring the attention output costs one more
   // attention for each lane, so only some batches do it, spread evenly: enough for `attention_rows`
   // rows.
-  SideBySide(Backend& backend, const ModelConfig& config,
-             const std::vector<std::vector<int32_t>>& windows, size_t n_measured,
-             int64_t attention_rows, std::vector<Lane> lanes, int threads);
+  MultiCacheRun(Backend& backend, const ModelConfig& config,
+                const std::vector<std::vector<int32_t>>& windows, size_t n_measured,
+                int64_t attention_rows, std::vector<Lane> lanes, int threads);
 
   const WindowPlan& plan() const { return plan_; }
   const std::deque<Stream>& streams() const { return streams_; }

@@ -1,4 +1,4 @@
-#include "quantize/quantise_folder.h"
+#include "quantize/quantize_folder.h"
 
 #include <algorithm>
 #include <map>
@@ -36,7 +36,7 @@ void check_free_of_scales(const Checkpoint& checkpoint) {
 }
 
 // Everything that decides the bits of the shards, as one text.
-std::string identity_of(const Checkpoint& checkpoint, const QuantiseOptions& options,
+std::string identity_of(const Checkpoint& checkpoint, const QuantizeFolderOptions& options,
                         const std::string& config, const std::map<std::string, float>* inputs) {
   JsonWriter out;
   out.begin_object().member("version", options.version).member("scheme", options.scheme->name);
@@ -59,7 +59,7 @@ std::string identity_of(const Checkpoint& checkpoint, const QuantiseOptions& opt
 class Folder {
  public:
   Folder(const Checkpoint& checkpoint, const ModelConfig& config,
-         const std::map<std::string, float>* inputs, const QuantiseOptions& options)
+         const std::map<std::string, float>* inputs, const QuantizeFolderOptions& options)
       : checkpoint_(checkpoint), options_(options) {
     const LinearChoice choice = choose_linears(checkpoint, config);
     report_.plan = plan_shards(checkpoint, choice, *options.scheme, inputs);
@@ -80,7 +80,7 @@ class Folder {
   }
 
   const std::string& config() const { return config_; }
-  QuantiseReport& report() { return report_; }
+  QuantizeReport& report() { return report_; }
 
   void say_planned() {
     for (const auto& [name, file] : files_)
@@ -195,19 +195,19 @@ class Folder {
   }
 
   const Checkpoint& checkpoint_;
-  const QuantiseOptions& options_;
-  QuantiseReport report_;
+  const QuantizeFolderOptions& options_;
+  QuantizeReport report_;
   std::string config_;
   std::map<fs::path, PlannedFile> files_;  // without the shards
 };
 
-void sort_files(QuantiseReport& report) {
+void sort_files(QuantizeReport& report) {
   std::sort(report.files.begin(), report.files.end(),
             [](const InjectedFile& a, const InjectedFile& b) { return a.name < b.name; });
 }
 
 // Plans the scale shard. Throws if make_patch would.
-void plan_scales(const Checkpoint& checkpoint, const KvScales& scales, QuantiseReport& report) {
+void plan_scales(const Checkpoint& checkpoint, const KvScales& scales, QuantizeReport& report) {
   const ScalePatch patch = make_patch(checkpoint, scales, inject_target_at(kScalesForm), false);
   const std::string& shard = patch.files.at(kScaleShard);
   report.files.push_back({kScaleShard, FileMade::written, shard.size()});
@@ -217,7 +217,7 @@ void plan_scales(const Checkpoint& checkpoint, const KvScales& scales, QuantiseR
 }  // namespace
 
 void check_quantisable(const Checkpoint& checkpoint, const ModelConfig& config, const fs::path& out,
-                       const QuantiseOptions& options) {
+                       const QuantizeFolderOptions& options) {
   as_our_error([&] {
     check_output(checkpoint.folder(), out, false, options.overwrite);
     check_unquantised(checkpoint);
@@ -226,9 +226,10 @@ void check_quantisable(const Checkpoint& checkpoint, const ModelConfig& config, 
   });
 }
 
-QuantiseReport quantise_folder(const Checkpoint& checkpoint, const ModelConfig& config,
+QuantizeReport quantize_folder(const Checkpoint& checkpoint, const ModelConfig& config,
                                const KvScales* scales, const std::map<std::string, float>* inputs,
-                               const fs::path& out, const QuantiseOptions& options, Log& log) {
+                               const fs::path& out, const QuantizeFolderOptions& options,
+                               Log& log) {
   FP8KV_ASSERT(options.dry_run || options.scheme->static_inputs == (inputs != nullptr));
   return as_our_error([&] {
     check_quantisable(checkpoint, config, out, options);

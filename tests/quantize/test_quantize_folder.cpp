@@ -16,7 +16,7 @@
 #include "config/families/tensor_table.h"
 #include "json/json.h"
 #include "quantize/linear_choice.h"
-#include "quantize/quantise_folder.h"
+#include "quantize/quantize_folder.h"
 #include "quantize/schemes.h"
 #include "support/expect_error.h"
 #include "support/models/family_model.h"
@@ -88,19 +88,19 @@ void write_golden_model(const Json& of, const fs::path& folder) {
   test::write_tiny_weights(folder, tensors, config.dtype);
 }
 
-QuantiseReport quantise(const fs::path& model, const fs::path& out, QuantiseOptions options) {
+QuantizeReport quantize(const fs::path& model, const fs::path& out, QuantizeFolderOptions options) {
   const Checkpoint checkpoint = Checkpoint::open(model);
   Log log(Verbosity::quiet);
   options.version = "test";
   const ModelConfig config = read_model_config(checkpoint);
   if (!options.scheme->static_inputs) {
-    return quantise_folder(checkpoint, config, nullptr, nullptr, out, options, log);
+    return quantize_folder(checkpoint, config, nullptr, nullptr, out, options, log);
   }
   std::map<std::string, float> inputs;
   for (const std::string& name : choose_linears(checkpoint, config).quantised) {
     inputs[name] = 3.0f;  // INPUT_AMAX of the golden
   }
-  return quantise_folder(checkpoint, config, nullptr, &inputs, out, options, log);
+  return quantize_folder(checkpoint, config, nullptr, &inputs, out, options, log);
 }
 
 std::string text_of(const Json& json) {
@@ -112,12 +112,12 @@ std::string text_of(const Json& json) {
 Strings ignored_in(const std::string& architecture) {
   const test::TempDir temp;
   test::write_tiny_checkpoint(temp / "model", test::tiny_config(architecture));
-  return quantise(temp / "model", temp / "out", {.scheme = &fp8_scheme_at("fp8-dynamic")}).ignore;
+  return quantize(temp / "model", temp / "out", {.scheme = &fp8_scheme_at("fp8-dynamic")}).ignore;
 }
 
 }  // namespace
 
-TEST_CASE("quantise_folder: every byte is the one that llm-compressor writes") {
+TEST_CASE("quantize_folder: every byte is the one that llm-compressor writes") {
   const Json golden =
       Json::read(test::source_dir() / "tests" / "golden" / "fp8-weights.json").at("cases");
   REQUIRE(golden.size() == 15);
@@ -129,7 +129,7 @@ TEST_CASE("quantise_folder: every byte is the one that llm-compressor writes") {
     CAPTURE(scheme);
     const test::TempDir temp;
     write_golden_model(of, temp / "model");
-    quantise(temp / "model", temp / "out", {.scheme = &fp8_scheme_at(scheme)});
+    quantize(temp / "model", temp / "out", {.scheme = &fp8_scheme_at(scheme)});
     const Checkpoint made = Checkpoint::open(temp / "out");
     const Json expected = of.at("made");
     CHECK(made.tensors().size() == expected.size());
@@ -153,15 +153,15 @@ TEST_CASE("quantise_folder: every byte is the one that llm-compressor writes") {
   }
 }
 
-TEST_CASE("quantise_folder: the same bytes for any number of threads") {
+TEST_CASE("quantize_folder: the same bytes for any number of threads") {
   const test::TempDir temp;
   test::TinyConfig config = test::tiny_config();
   config.dtype = DType::bf16;
   config.hidden_dim = 20'000;  // large enough for several pieces per matrix
   test::write_tiny_checkpoint(temp / "model", config, {.n_shards = 2});
   for (const Fp8Scheme& scheme : fp8_schemes()) {
-    quantise(temp / "model", temp / "one", {.scheme = &scheme, .threads = 1, .overwrite = true});
-    quantise(temp / "model", temp / "five", {.scheme = &scheme, .threads = 5, .overwrite = true});
+    quantize(temp / "model", temp / "one", {.scheme = &scheme, .threads = 1, .overwrite = true});
+    quantize(temp / "model", temp / "five", {.scheme = &scheme, .threads = 5, .overwrite = true});
     const Checkpoint one = Checkpoint::open(temp / "one");
     for (const Shard& shard : one.shards()) {
       CHECK(test::read_file(temp / "one" / shard.file) ==
@@ -170,7 +170,7 @@ TEST_CASE("quantise_folder: the same bytes for any number of threads") {
   }
 }
 
-TEST_CASE("quantise_folder: routers and lm_head are left alone, experts are not") {
+TEST_CASE("quantize_folder: routers and lm_head are left alone, experts are not") {
   CHECK(ignored_in("LlamaForCausalLM") == Strings{"lm_head"});
   CHECK(ignored_in("MixtralForCausalLM") == Strings{"lm_head",
                                                     "model.layers.0.block_sparse_moe.gate",
@@ -180,15 +180,15 @@ TEST_CASE("quantise_folder: routers and lm_head are left alone, experts are not"
                 "model.layers.1.mlp.gate", "model.layers.1.mlp.shared_expert_gate"});
 }
 
-TEST_CASE("quantise_folder: every matrix is quantised or in the list, and nothing is in both") {
+TEST_CASE("quantize_folder: every matrix is quantised or in the list, and nothing is in both") {
   for (const char* architecture :
        {"LlamaForCausalLM", "MixtralForCausalLM", "Qwen2MoeForCausalLM", "Qwen3MoeForCausalLM",
         "OlmoeForCausalLM", "Olmo2ForCausalLM", "Qwen3ForCausalLM"}) {
     CAPTURE(architecture);
     const test::TempDir temp;
     test::write_tiny_checkpoint(temp / "model", test::tiny_config(architecture));
-    const QuantiseReport report =
-        quantise(temp / "model", temp / "out", {.scheme = &fp8_scheme_at("fp8-dynamic")});
+    const QuantizeReport report =
+        quantize(temp / "model", temp / "out", {.scheme = &fp8_scheme_at("fp8-dynamic")});
     const Checkpoint made = Checkpoint::open(temp / "out");
     for (const auto& [name, location] : made.tensors()) {
       if (location.entry.shape.rank() != 2 || name.ends_with("_scale")) continue;
@@ -203,7 +203,7 @@ TEST_CASE("quantise_folder: every matrix is quantised or in the list, and nothin
   }
 }
 
-TEST_CASE("quantise_folder: parts that are not the language model's are left alone by a pattern") {
+TEST_CASE("quantize_folder: parts that are not the language model's are left alone by a pattern") {
   const test::TempDir temp;
   const test::TinyConfig config = test::tiny_config();
   std::vector<test::TinyTensor> tensors = test::tiny_tensors(config);
@@ -211,18 +211,18 @@ TEST_CASE("quantise_folder: parts that are not the language model's are left alo
   fs::create_directories(temp / "model");
   temp.write("model/config.json", test::tiny_config_json(config));
   test::write_tiny_weights(temp / "model", tensors, config.dtype);
-  const QuantiseReport report =
-      quantise(temp / "model", temp / "out", {.scheme = &fp8_scheme_at("fp8-dynamic")});
+  const QuantizeReport report =
+      quantize(temp / "model", temp / "out", {.scheme = &fp8_scheme_at("fp8-dynamic")});
   CHECK(report.ignore == Strings{"lm_head", "re:.*vision_tower\\..*"});
   const Checkpoint made = Checkpoint::open(temp / "out");
   CHECK(made.at("model.vision_tower.blocks.0.fc1.weight").dtype == DType::f32);
 }
 
-TEST_CASE("quantise_folder: an index counts the new bytes and names every tensor") {
+TEST_CASE("quantize_folder: an index counts the new bytes and names every tensor") {
   const test::TempDir temp;
   test::write_tiny_checkpoint(temp / "model", test::tiny_config(), {.n_shards = 3});
-  const QuantiseReport report =
-      quantise(temp / "model", temp / "out", {.scheme = &fp8_scheme_at("fp8-dynamic")});
+  const QuantizeReport report =
+      quantize(temp / "model", temp / "out", {.scheme = &fp8_scheme_at("fp8-dynamic")});
   const Checkpoint made = Checkpoint::open(temp / "out");
   REQUIRE(made.index());
   CHECK(made.index()->at("weight_map").size() == made.tensors().size());
@@ -234,7 +234,7 @@ TEST_CASE("quantise_folder: an index counts the new bytes and names every tensor
   CHECK(report.plan.after_bytes == bytes);
 }
 
-TEST_CASE("quantise_folder: a weight that is no number is named with its place") {
+TEST_CASE("quantize_folder: a weight that is no number is named with its place") {
   const test::TempDir temp;
   const test::TinyConfig config = test::tiny_config();
   for (const float bad : {std::numeric_limits<float>::quiet_NaN(), -HUGE_VALF}) {
@@ -246,7 +246,7 @@ TEST_CASE("quantise_folder: a weight that is no number is named with its place")
     temp.write("model/config.json", test::tiny_config_json(config));
     test::write_tiny_weights(temp / "model", tensors, config.dtype);
     const std::string error = test::error_of(
-        [&] { quantise(temp / "model", temp / "out", {.scheme = &fp8_scheme_at("fp8-block")}); });
+        [&] { quantize(temp / "model", temp / "out", {.scheme = &fp8_scheme_at("fp8-block")}); });
     CHECK(error.find(cat("tensor 'model.layers.1.mlp.down_proj.weight': element [3, 5] is ",
                          std::isnan(bad) ? "nan" : "-inf", ", expected a finite number")) !=
           std::string::npos);
@@ -254,14 +254,14 @@ TEST_CASE("quantise_folder: a weight that is no number is named with its place")
   }
 }
 
-TEST_CASE("quantise_folder: models that no runtime would read are refused") {
+TEST_CASE("quantize_folder: models that no runtime would read are refused") {
   const test::TempDir temp;
   const auto error = [&](const fs::path& model) {
     return test::error_of(
-        [&] { quantise(model, temp / "out", {.scheme = &fp8_scheme_at("fp8-dynamic")}); });
+        [&] { quantize(model, temp / "out", {.scheme = &fp8_scheme_at("fp8-dynamic")}); });
   };
   test::write_tiny_checkpoint(temp / "plain", test::tiny_config());
-  quantise(temp / "plain", temp / "fp8", {.scheme = &fp8_scheme_at("fp8-dynamic")});
+  quantize(temp / "plain", temp / "fp8", {.scheme = &fp8_scheme_at("fp8-dynamic")});
   CHECK(error(temp / "fp8").find("is quantised by 'compressed-tensors' already") !=
         std::string::npos);
   size_t folders = 0;
@@ -275,14 +275,14 @@ TEST_CASE("quantise_folder: models that no runtime would read are refused") {
 }
 
 // Experts stored in one tensor give the same rows as experts in tensors of their own.
-TEST_CASE("quantise_folder: experts in one tensor are written apart") {
+TEST_CASE("quantize_folder: experts in one tensor are written apart") {
   const fs::path source = test::source_dir() / "tests" / "golden" / "granite-moe";
   const Checkpoint from = Checkpoint::open(source);
   for (const char* scheme : {"fp8-dynamic", "fp8-block", "fp8-static"}) {
     CAPTURE(std::string(scheme));
     const test::TempDir temp;
-    const QuantiseReport report =
-        quantise(source, temp / "out", {.scheme = &fp8_scheme_at(scheme)});
+    const QuantizeReport report =
+        quantize(source, temp / "out", {.scheme = &fp8_scheme_at(scheme)});
     uint64_t bytes_before = 0;
     for (const auto& [name, location] : from.tensors()) {
       bytes_before += location.entry.end - location.entry.begin;
@@ -313,7 +313,7 @@ TEST_CASE("quantise_folder: experts in one tensor are written apart") {
 
 // Every matrix of a family's layers becomes FP8, whatever the tensors' names and fusions. The
 // resulting folder is a model that its own config.json describes.
-TEST_CASE("quantise_folder: every family that can be computed, or the reason why not") {
+TEST_CASE("quantize_folder: every family that can be computed, or the reason why not") {
   const std::set<std::string> columns_only = {"GPT2LMHeadModel", "GptOssForCausalLM",
                                               "Llama4ForCausalLM", "Llama4ForConditionalGeneration",
                                               "Qwen3VLMoeForConditionalGeneration"};
@@ -324,7 +324,7 @@ TEST_CASE("quantise_folder: every family that can be computed, or the reason why
     const test::FamilyModel model(name);
     const test::TempDir temp;
     try {
-      quantise(model.checkpoint.folder(), temp / "out", {.scheme = &fp8_scheme_at("fp8-dynamic")});
+      quantize(model.checkpoint.folder(), temp / "out", {.scheme = &fp8_scheme_at("fp8-dynamic")});
     } catch (const Error& error) {
       const std::string said = error.what();
       const bool columns = said.find("stored with its rows as columns") != std::string::npos;

@@ -1,4 +1,4 @@
-#include "eval/side_by_side.h"
+#include "eval/multi_cache_run.h"
 
 #include <algorithm>
 #include <atomic>
@@ -30,9 +30,9 @@ std::vector<Number> counting(size_t n) {
 
 }  // namespace
 
-SideBySide::SideBySide(Backend& backend, const ModelConfig& config,
-                       const std::vector<std::vector<int32_t>>& windows, size_t n_measured,
-                       int64_t attention_rows, std::vector<Lane> lanes, int threads)
+MultiCacheRun::MultiCacheRun(Backend& backend, const ModelConfig& config,
+                             const std::vector<std::vector<int32_t>>& windows, size_t n_measured,
+                             int64_t attention_rows, std::vector<Lane> lanes, int threads)
     : backend_(backend),
       config_(config),
       windows_(windows),
@@ -68,11 +68,11 @@ SideBySide::SideBySide(Backend& backend, const ModelConfig& config,
       std::max<int64_t>(1, (measured_rows + attention_rows - 1) / attention_rows));
 }
 
-bool SideBySide::is_attention_measured(const WindowBatch& batch) const {
+bool MultiCacheRun::is_attention_measured(const WindowBatch& batch) const {
   return is_measured(batch) && batch.index % attention_every_ == 0;
 }
 
-int64_t SideBySide::attention_rows() const {
+int64_t MultiCacheRun::attention_rows() const {
   int64_t rows = 0;
   for (const WindowBatch& batch : plan_.batches) {
     if (is_attention_measured(batch)) rows += batch.rows;
@@ -80,7 +80,7 @@ int64_t SideBySide::attention_rows() const {
   return rows;
 }
 
-void SideBySide::embed(Embedding embedding) {
+void MultiCacheRun::embed(Embedding embedding) {
   embedding_.emplace(std::move(embedding));
   for (const WindowBatch& batch : plan_.batches) {
     rows_.begin(windows_, batch);
@@ -88,7 +88,7 @@ void SideBySide::embed(Embedding embedding) {
   }
 }
 
-void SideBySide::begin_layer(int64_t index) {
+void MultiCacheRun::begin_layer(int64_t index) {
   layer_ = index;
   magnitudes_.reset();
   first_tokens_ = {};
@@ -102,11 +102,11 @@ void SideBySide::begin_layer(int64_t index) {
                                   magnitudes_->shape});
 }
 
-std::vector<LaneErrors> SideBySide::end_layer() {
+std::vector<LaneErrors> MultiCacheRun::end_layer() {
   return std::exchange(errors_, {});
 }
 
-void SideBySide::run(const LayerWeights& weights, const WindowBatch& batch) {
+void MultiCacheRun::run(const LayerWeights& weights, const WindowBatch& batch) {
   rows_.begin(windows_, batch);
   input_ = embedding_.value().layer_input(rows_.step, layer_);
   // Skips streams that fork off during the loop: fork() has already advanced them.
@@ -114,14 +114,14 @@ void SideBySide::run(const LayerWeights& weights, const WindowBatch& batch) {
   for (size_t stream = 0; stream < n_streams; ++stream) advance(stream, weights, batch);
 }
 
-TensorView SideBySide::rows_of(const Stream& stream, const WindowBatch& batch) const {
+TensorView MultiCacheRun::rows_of(const Stream& stream, const WindowBatch& batch) const {
   const TensorView& all = stream.hidden.view();
   const size_t row_bytes = static_cast<size_t>(config_.stream_dim()) * dtype_bytes(all.dtype);
   return {all.data + static_cast<size_t>(batch.first_row) * row_bytes, all.dtype,
           Shape{batch.rows, config_.stream_dim()}};
 }
 
-void SideBySide::advance(size_t stream, const LayerWeights& weights, const WindowBatch& batch) {
+void MultiCacheRun::advance(size_t stream, const LayerWeights& weights, const WindowBatch& batch) {
   const bool measured = stream == 0 && is_measured(batch);
   const size_t lead = streams_[stream].lanes[0];
   const TensorView x = rows_of(streams_[stream], batch);
@@ -145,8 +145,8 @@ void SideBySide::advance(size_t stream, const LayerWeights& weights, const Windo
 
 // Measures lanes on the stream's Q, K and V. Lanes that read back other values move to a stream of
 // their own, which runs through this layer at once.
-void SideBySide::compare(size_t stream, const Lead& lead, const LayerWeights& weights,
-                         const WindowBatch& batch) {
+void MultiCacheRun::compare(size_t stream, const Lead& lead, const LayerWeights& weights,
+                            const WindowBatch& batch) {
   const AttentionInputs& inputs = lead.inputs;
   const bool with_attention = stream == 0 && is_attention_measured(batch);
   download_floats(backend_, inputs.k, k_);
@@ -182,7 +182,7 @@ void SideBySide::compare(size_t stream, const Lead& lead, const LayerWeights& we
 }
 
 // Makes a new stream for `leaving`, as a copy of the old one.
-void SideBySide::fork(size_t from, const std::vector<size_t>& leaving) {
+void MultiCacheRun::fork(size_t from, const std::vector<size_t>& leaving) {
   Stream& old = streams_[from];
   Stream& made = streams_.emplace_back();
   made.hidden = backend_.allocate(old.hidden.view().dtype, old.hidden.view().shape);
@@ -195,7 +195,7 @@ void SideBySide::fork(size_t from, const std::vector<size_t>& leaving) {
 }
 
 // Groups `lanes` by equal values read back from the batch's K and V.
-std::vector<std::vector<size_t>> SideBySide::alike(const std::vector<size_t>& lanes) {
+std::vector<std::vector<size_t>> MultiCacheRun::alike(const std::vector<size_t>& lanes) {
   std::vector<std::vector<size_t>> groups;
   for (const size_t lane : lanes) {
     const auto group = std::find_if(groups.begin(), groups.end(),
@@ -209,14 +209,14 @@ std::vector<std::vector<size_t>> SideBySide::alike(const std::vector<size_t>& la
   return groups;
 }
 
-bool SideBySide::same_scales(size_t a, size_t b) const {
+bool MultiCacheRun::same_scales(size_t a, size_t b) const {
   const KvScales *scales_a = lanes_[a].scales, *scales_b = lanes_[b].scales;
   if (!scales_a || !scales_b) return scales_a == scales_b;
   const auto layer = static_cast<size_t>(layer_);
   return scales_a->layers[layer] == scales_b->layers[layer];
 }
 
-bool SideBySide::same_cache(size_t a, size_t b) {
+bool MultiCacheRun::same_cache(size_t a, size_t b) {
   const CacheType &type_a = lanes_[a].dtype.of(layer_), &type_b = lanes_[b].dtype.of(layer_);
   if (type_a == type_b && is_compute_dtype(type_a)) return true;
   const bool e4m3 = is_e4m3(type_a) || is_e4m3(type_b);
@@ -235,8 +235,8 @@ bool SideBySide::same_cache(size_t a, size_t b) {
   return same;
 }
 
-void SideBySide::add_lane_errors(size_t lane, const Part& part, int64_t row,
-                                 ErrorSums& sums) const {
+void MultiCacheRun::add_lane_errors(size_t lane, const Part& part, int64_t row,
+                                    ErrorSums& sums) const {
   const CacheType& type = lanes_[lane].dtype.of(layer_);
   const std::span<const float> values = values_of(part, row);
   if (lanes_[lane].dtype.arithmetic.toward_zero && type == CacheType(KvFormat::e4m3fn)) {
@@ -250,7 +250,7 @@ void SideBySide::add_lane_errors(size_t lane, const Part& part, int64_t row,
   add_errors(stored, scale_of(lane, part), values, sums);
 }
 
-void SideBySide::measure_values() {
+void MultiCacheRun::measure_values() {
   std::vector<std::vector<ErrorSums>> sums(lanes_.size());  // [lanes][parts]
   for (auto& of_lane : sums) of_lane.resize(static_cast<size_t>(n_parts()));
   for_parts([&](const Part& part, int64_t index) {
@@ -269,7 +269,7 @@ void SideBySide::measure_values() {
   }
 }
 
-void SideBySide::measure_first_tokens(const WindowBatch& batch) {
+void MultiCacheRun::measure_first_tokens(const WindowBatch& batch) {
   const auto raise = [&](const std::vector<float>& values, float& first, float& later) {
     const auto width = std::ssize(values) / batch.rows;
     auto at = values.begin();
@@ -287,7 +287,8 @@ void SideBySide::measure_first_tokens(const WindowBatch& batch) {
   raise(v_, first_tokens_.v_first, first_tokens_.v_later);
 }
 
-void SideBySide::measure_attention(const TensorView& attended, const std::vector<size_t>& lanes) {
+void MultiCacheRun::measure_attention(const TensorView& attended,
+                                      const std::vector<size_t>& lanes) {
   download_floats(backend_, attended, lossy_);
   const int64_t width = attended.shape[1] * attended.shape[2];
   const int64_t rows = attended.shape[0];
@@ -312,12 +313,12 @@ void SideBySide::measure_attention(const TensorView& attended, const std::vector
   }
 }
 
-int64_t SideBySide::n_parts() const {
+int64_t MultiCacheRun::n_parts() const {
   const auto rows = static_cast<int64_t>(k_.size()) / (layer().n_kv_heads * layer().own_k_dim());
   return 2 * layer().n_kv_heads * ((rows + kSumRows - 1) / kSumRows);
 }
 
-SideBySide::Part SideBySide::part_at(int64_t index) const {
+MultiCacheRun::Part MultiCacheRun::part_at(int64_t index) const {
   const int64_t n_heads = layer().n_kv_heads;
   const auto rows = static_cast<int64_t>(k_.size()) / (n_heads * layer().own_k_dim());
   const int64_t block = index / 2 / n_heads;
@@ -326,25 +327,25 @@ SideBySide::Part SideBySide::part_at(int64_t index) const {
 }
 
 template <typename Work>
-void SideBySide::for_parts(const Work& work) {
+void MultiCacheRun::for_parts(const Work& work) {
   pool_.run(n_parts(), [&](int64_t job, int /*thread*/) { work(part_at(job), job); });
 }
 
-std::span<const float> SideBySide::values_of(const Part& part, int64_t row) const {
+std::span<const float> MultiCacheRun::values_of(const Part& part, int64_t row) const {
   const std::vector<float>& values = part.is_key ? k_ : v_;
   const int64_t size = part.is_key ? layer().own_k_dim() : layer().v_head_dim;
   const int64_t first = (row * layer().n_kv_heads + part.head) * size;
   return std::span(values).subspan(static_cast<size_t>(first), static_cast<size_t>(size));
 }
 
-float SideBySide::scale_of(size_t lane, const Part& part) const {
+float MultiCacheRun::scale_of(size_t lane, const Part& part) const {
   if (!lanes_[lane].scales) return 1.0f;
   const LayerScales& layer = lanes_[lane].scales->layers[static_cast<size_t>(layer_)];
   const std::vector<float>& scales = part.is_key ? layer.k : layer.v;
   return scales[scales.size() == 1 ? 0 : static_cast<size_t>(part.head)];
 }
 
-TensorView SideBySide::attention_buffer(const Tensor& buffer, const WindowBatch& batch) const {
+TensorView MultiCacheRun::attention_buffer(const Tensor& buffer, const WindowBatch& batch) const {
   const TensorView& all = buffer.view();
   return {all.data, all.dtype, Shape{batch.rows, config_.n_heads, layer().v_head_dim}};
 }

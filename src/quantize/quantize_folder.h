@@ -20,7 +20,7 @@
 
 namespace fp8kv {
 
-struct QuantiseOptions {
+struct QuantizeFolderOptions {
   const Fp8Scheme* scheme = nullptr;
   int threads = 0;  // 0: one per core
   bool dry_run = false;
@@ -29,7 +29,7 @@ struct QuantiseOptions {
   std::string version = {};  // the program's version; kept shards must have the same
 };
 
-struct QuantiseReport {
+struct QuantizeReport {
   std::vector<InjectedFile> files;   // by name
   std::vector<std::string> skipped;  // source files left behind, with the reason
   uint64_t written_bytes = 0;
@@ -41,9 +41,9 @@ struct QuantiseReport {
   std::optional<FactSet> facts;  // the facts of a folder with scales, for runtime_verdicts
 };
 
-// Throws if quantise_folder would throw for any scales. Call it before a calibration.
+// Throws if quantize_folder would throw for any scales. Call it before a calibration.
 void check_quantisable(const Checkpoint& checkpoint, const ModelConfig& config,
-                       const std::filesystem::path& out, const QuantiseOptions& options);
+                       const std::filesystem::path& out, const QuantizeFolderOptions& options);
 
 // Writes `out`: shards as planned by plan_shards, the index and config.json. Everything else is
 // copied, except hidden folders and weight files that the checkpoint does not read. All goes under
@@ -55,9 +55,9 @@ void check_quantisable(const Checkpoint& checkpoint, const ModelConfig& config,
 //
 // With `resume`, finished shards stay in the folder OUT.partial until the output exists. Shards of
 // the same source, scheme and version are reused from there.
-QuantiseReport quantise_folder(const Checkpoint& checkpoint, const ModelConfig& config,
+QuantizeReport quantize_folder(const Checkpoint& checkpoint, const ModelConfig& config,
                                const KvScales* scales, const std::map<std::string, float>* inputs,
-                               const std::filesystem::path& out, const QuantiseOptions& options,
-                               Log& log);
+                               const std::filesystem::path& out,
+                               const QuantizeFolderOptions& options, Log& log);
 
 }  // namespace fp8kv
