@@ -7,6 +7,7 @@
 #include "base/interrupt.h"
 #include "equalize/fold_places.h"
 #include "equalize/scaled_weights.h"
+#include "files/output/copy_file.h"
 #include "files/output/new_file.h"
 #include "json/json.h"
 #include "scales/read/find_scales.h"

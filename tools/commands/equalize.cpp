@@ -24,6 +24,7 @@
 #include "equalize/kept_exponents.h"
 #include "equalize/logits_digest.h"
 #include "files/output/finished_files.h"
+#include "files/output/staged_directory.h"
 #include "inputs/known_config.h"
 #include "inputs/model_text.h"
 #include "json/json.h"

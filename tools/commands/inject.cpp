@@ -6,6 +6,7 @@
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/identity/equalized_from.h"
 #include "commands/commands.h"
+#include "files/output/copy_file.h"
 #include "inputs/scale_source.h"
 #include "json/json.h"
 #include "options/kept_inputs.h"

@@ -5,6 +5,8 @@
 #include "checkpoint/describe_checkpoint.h"
 #include "checkpoint/identity/made_for.h"
 #include "checkpoint/quantised_tensors.h"
+#include "files/output/staged_directory.h"
+#include "files/output/write_file.h"
 #include "scales/dialects.h"
 #include "scales/read/find_scales.h"
 #include "scales/scale_file.h"

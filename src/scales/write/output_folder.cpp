@@ -7,6 +7,7 @@
 #include "base/shell.h"
 #include "files/output/made_folder.h"
 #include "files/output/special_file.h"
+#include "files/output/write_file.h"
 
 namespace fp8kv {
 namespace fs = std::filesystem;

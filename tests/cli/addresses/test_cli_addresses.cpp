@@ -6,6 +6,7 @@
 
 #include <doctest/doctest.h>
 
+#include "files/output/write_file.h"
 #include "support/workplaces/hub_place.h"
 
 namespace fp8kv {

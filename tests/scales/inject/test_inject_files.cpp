@@ -9,6 +9,7 @@
 
 #include <doctest/doctest.h>
 
+#include "files/output/copy_file.h"
 #include "json/json.h"
 #include "scales/read/find_scales.h"
 #include "scales/write/inject.h"

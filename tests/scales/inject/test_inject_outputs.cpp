@@ -10,6 +10,7 @@
 
 #include <doctest/doctest.h>
 
+#include "files/output/copy_file.h"
 #include "scales/read/find_scales.h"
 #include "scales/write/inject.h"
 #include "scales/write/scale_patch.h"
