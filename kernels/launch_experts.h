@@ -2,6 +2,7 @@
 // device's, and sizes are those of backend/backend.h.
 #pragma once
 
+#include "core/model/block.h"
 #include "core/model/experts.h"
 #include "kernels/launch_types.h"
 
