@@ -15,6 +15,7 @@
 #include "files/file.h"
 #include "files/output/made_folder.h"
 #include "files/output/temporary.h"
+#include "files/output/write_file.h"
 
 namespace fp8kv {
 namespace fs = std::filesystem;

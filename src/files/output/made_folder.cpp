@@ -16,6 +16,7 @@
 #include "base/interrupt.h"
 #include "base/shell.h"
 #include "files/file.h"
+#include "files/output/write_file.h"
 
 namespace fp8kv {
 namespace fs = std::filesystem;
