@@ -324,7 +324,7 @@ const Knob kKnobs[] = {
   // The tensors' shapes give count, hidden_dim and inner_dim, and their dtypes f32_router.
   // router_norm always comes with beside_dense.
   [[maybe_unused]] const auto [count, hidden_dim, inner_dim, routing, choice_bias, shared, gate,
-                               bias, beside, router_norm, f32_router, factors, swiglu] =
+                               bias, beside, router_norm, f32_router, factors, multiplier, swiglu] =
       ExpertsConfig{};
   // The tensors' shapes give conv_width.
   [[maybe_unused]] const auto [update, state_norm, skip, conv_bias, state_bias, state_out_bias,
