@@ -34,18 +34,18 @@ constexpr const char* kSupported =
     "GPTJForCausalLM, GraniteMoeSharedForCausalLM, GraniteMoeSWAForCausalLM, "
     "GraniteSWAForCausalLM, HeliumForCausalLM, HunYuanDenseV1ForCausalLM, HunYuanMoEV1ForCausalLM, "
     "HYV3ForCausalLM, HyperCLOVAXForCausalLM, IQuestCoderForCausalLM, Jais2ForCausalLM, "
-    "MellumForCausalLM, MinistralForCausalLM, NemotronForCausalLM, OlmoForCausalLM, "
-    "PersimmonForCausalLM, Qwen3VLMoeForConditionalGeneration, SeedOssForCausalLM, "
-    "SolarOpenForCausalLM, VaultGemmaForCausalLM, Gemma3ForConditionalGeneration, "
-    "Gemma3nForConditionalGeneration, Gemma4ForConditionalGeneration, "
-    "Glm46VForConditionalGeneration, Idefics3ForConditionalGeneration, InternVLChatModel, "
-    "InternVLForConditionalGeneration, KimiK25ForConditionalGeneration, "
-    "Llama4ForConditionalGeneration, LlavaForConditionalGeneration, "
-    "LlavaNextForConditionalGeneration, LlavaOnevisionForConditionalGeneration, "
-    "Mistral3ForConditionalGeneration, Qwen2VLForConditionalGeneration, "
-    "Qwen2_5_VLForConditionalGeneration, Qwen3VLForConditionalGeneration, "
-    "Qwen3_5ForConditionalGeneration, Qwen3_5MoeForConditionalGeneration and "
-    "SmolVLMForConditionalGeneration";
+    "MellumForCausalLM, MinistralForCausalLM, Mistral4ForCausalLM, NemotronForCausalLM, "
+    "OlmoForCausalLM, PersimmonForCausalLM, Qwen3VLMoeForConditionalGeneration, "
+    "SeedOssForCausalLM, SolarOpenForCausalLM, VaultGemmaForCausalLM, "
+    "Gemma3ForConditionalGeneration, Gemma3nForConditionalGeneration, "
+    "Gemma4ForConditionalGeneration, Glm46VForConditionalGeneration, "
+    "Idefics3ForConditionalGeneration, InternVLChatModel, InternVLForConditionalGeneration, "
+    "KimiK25ForConditionalGeneration, Llama4ForConditionalGeneration, "
+    "LlavaForConditionalGeneration, LlavaNextForConditionalGeneration, "
+    "LlavaOnevisionForConditionalGeneration, Mistral3ForConditionalGeneration, "
+    "Qwen2VLForConditionalGeneration, Qwen2_5_VLForConditionalGeneration, "
+    "Qwen3VLForConditionalGeneration, Qwen3_5ForConditionalGeneration, "
+    "Qwen3_5MoeForConditionalGeneration and SmolVLMForConditionalGeneration";
 
 // The config.json of this architecture with one member set to a JSON value.
 std::string row_with(const Architecture& row, const std::string& key, const std::string& value) {

@@ -74,6 +74,14 @@ MELLUM = without(family("MellumForCausalLM", "mellum", head_dim=12, num_hidden_l
                         num_experts_per_tok=2, norm_topk_prob=False,
                         rope_parameters={"full_attention": {"rope_type": "default", "rope_theta": 500.0},
                                          "sliding_attention": {"rope_type": "default", "rope_theta": 20.0}}, **UNTIED), "rope_theta")
+LATENT = {"num_key_value_heads": 4, "q_lora_rank": 20, "kv_lora_rank": 24, "qk_nope_head_dim": 10, "qk_rope_head_dim": 6, "v_head_dim": 14}
+MISTRAL4 = without(family("Mistral4ForCausalLM", "mistral4", attention_bias=False, n_routed_experts=8, num_experts_per_tok=3, n_shared_experts=1,
+                          first_k_dense_replace=1, n_group=1, topk_group=1, norm_topk_prob=True, routed_scaling_factor=2.5,
+                          moe_intermediate_size=24, rope_interleave=True, head_dim=16, qk_head_dim=16, pad_token_id=0,
+                          rope_parameters={"type": "yarn", "rope_type": "yarn", "rope_theta": 30.0, "factor": 4.0, "beta_fast": 32.0,
+                                           "original_max_position_embeddings": 16, "max_position_embeddings": 64, "beta_slow": 1.0,
+                                           "mscale": 1.0, "mscale_all_dim": 1.0, "llama_4_scaling_beta": 0.3,
+                                           "partial_rotary_factor": 0.375}, **{**LATENT, **UNTIED, "num_hidden_layers": 3}), "rope_theta")
 MINISTRAL = family("MinistralForCausalLM", "ministral", head_dim=12, sliding_window=7, **UNTIED)
 NEMOTRON = {**without(family("NemotronForCausalLM", "nemotron", hidden_act="relu2", head_dim=12, norm_eps=0.02, attention_bias=False,
                              mlp_bias=False, partial_rotary_factor=0.5, **UNTIED), "rms_norm_eps")}
@@ -171,6 +179,12 @@ CASES = {
                                         "sliding_attention": {"rope_type": "default", "rope_theta": 20.0}}},
     "mellum-new-keys": {**without(MELLUM, "torch_dtype", "rope_parameters", "mlp_layer_types", "norm_topk_prob"), "dtype": "float32",
                         "num_hidden_layers": 2, "layer_types": ["full_attention", "sliding_attention"], "num_experts_per_tok": 3, **TIED},
+    "mistral4": MISTRAL4,
+    "mistral4-halves": {**without(MISTRAL4, "first_k_dense_replace", "n_group", "topk_group", "head_dim", "qk_head_dim", "routed_scaling_factor"),
+                         "num_attention_heads": 7, "num_key_value_heads": 7, "hidden_size": 56, "attention_bias": True, "norm_topk_prob": False,
+                         "num_hidden_layers": 2, "rope_interleave": False,
+                         "rope_parameters": {**without(MISTRAL4["rope_parameters"], "partial_rotary_factor"), "mscale": 0.7}},
+    "mistral4-tied": {**MISTRAL4, "n_shared_experts": 2, "kv_lora_rank": 18, "num_hidden_layers": 2, "dtype": "float32", **TIED},
     "ministral": MINISTRAL,
     "ministral-full": {**MINISTRAL, **SEVEN, "layer_types": ["full_attention"] * 2},
     "ministral-types": {**new_keys(MINISTRAL), "num_hidden_layers": 3,
@@ -236,6 +250,8 @@ def three(name, architecture, model_type, text, vision, seven=None, wide=False, 
                                     vision(text), **more)}
 
 
+def omni(name, architecture, model_type, text):
+    texts = {name: text, f"{name}-seven": {**text, **SEVEN, "hidden_size": 56, "head_dim": 8}, f"{name}-tied": {**text, "num_key_value_heads": 4, **TIED}}
 SEVEN_WIDE = {**SEVEN, "head_dim": 8, "hidden_size": 56}
 WRAPPERS = {
     **three("glm4v", "Glm4vForConditionalGeneration", "glm4v", GLM4V, lambda text: {**GLM_VISION, "model_type": "glm4v_vision",
@@ -256,6 +272,8 @@ WRAPPERS = {
             "mrope_section": [1, 1, 1], "mrope_interleaved": True}}),
     **three("smolvlm", "SmolVLMForConditionalGeneration", "smolvlm", {**LLAMA, "pad_token_id": 0}, lambda _: {**TINY_VISION,
             "model_type": "smolvlm_vision"}, scale_factor=1, wide=True),
+    **three("mistral4-vision", "Mistral3ForConditionalGeneration", "mistral3", MISTRAL4, lambda _: {**TINY_VISION, "model_type": "pixtral",
+            "head_dim": 8}, {"num_attention_heads": 7, "hidden_size": 28, "num_key_value_heads": 7}, vision_feature_layer=-1, spatial_merge_size=1),
     # Code that the models bring along: the language model is one of transformers'.
     "internvl-chat": {"architectures": ["InternVLChatModel"], "model_type": "internvl_chat", "torch_dtype": "float32", "llm_config": QWEN2},
     "internvl-chat-seven": {"architectures": ["InternVLChatModel"], "model_type": "internvl_chat", "torch_dtype": "float32",

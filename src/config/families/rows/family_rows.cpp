@@ -29,6 +29,7 @@ Architecture iquest_coder();
 Architecture jais2();
 Architecture mellum();
 Architecture ministral();
+Architecture mistral4();
 Architecture nemotron();
 Architecture olmo();
 Architecture persimmon();
@@ -64,6 +65,7 @@ std::span<const Architecture> family_rows() {
       jais2(),
       mellum(),
       ministral(),
+      mistral4(),
       nemotron(),
       olmo(),
       persimmon(),

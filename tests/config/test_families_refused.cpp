@@ -1,0 +1,53 @@
+// Values of config.json that families of src/config/families/rows do not compute, refused by key.
+#include <string>
+
+#include <doctest/doctest.h>
+
+#include "json/json.h"
+#include "support/expect_error.h"
+#include "support/models/family_model.h"
+#include "support/models/tiny_config.h"
+
+namespace fp8kv {
+namespace {
+
+// What reading the config of a golden says, with one member set to a JSON value.
+std::string refusal(const char* golden, const std::string& key, const std::string& value) {
+  JsonWriter text;
+  text.value(test::family_golden(golden).at("config"));
+  return test::error_of_config(json_with_member(text.text(), key, value));
+}
+
+// A rope of Mistral 4 with other members.
+std::string mistral4_rope(const std::string& members) {
+  return R"({"rope_theta": 30.0, "factor": 4.0, "original_max_position_embeddings": 16, )" +
+         members + "}";
+}
+
+}  // namespace
+
+TEST_CASE("families: a Mistral 4 needs a yarn in rope_parameters, and experts without groups") {
+  CHECK(refusal("mistral4", "rope_parameters", "null") ==
+        "config.json: the key 'rope_parameters' is null");
+  CHECK(
+      refusal("mistral4", "rope_parameters",
+              mistral4_rope(R"("rope_type": "linear", "llama_4_scaling_beta": 0.1)")) ==
+      "config.json: rope_parameters.rope_type: is \"linear\", expected \"yarn\": no other rope of "
+      "this architecture is supported");
+  CHECK(refusal("mistral4", "rope_parameters", mistral4_rope(R"("rope_type": "yarn")")) ==
+        "config.json: rope_parameters: the key 'llama_4_scaling_beta' is missing");
+  CHECK(refusal("mistral4", "rope_parameters",
+                mistral4_rope(R"("rope_type": "yarn", "llama_4_scaling_beta": 0.1,
+                                 "partial_rotary_factor": 0.5)")) ==
+        "config.json: rope_parameters.partial_rotary_factor: is 0.5, which is 8 of the 16 elements "
+        "of a head, expected 6, as many as qk_rope_head_dim");
+  CHECK(refusal("mistral4", "n_group", "4") ==
+        "config.json: n_group: is 4, expected 1: groups of experts by their two largest softmaxes "
+        "are not supported");
+  CHECK(
+      refusal("mistral4", "rope_scaling", R"({"llama_4_scaling_beta": 0.3})") ==
+      "config.json: rope_scaling: is {\"llama_4_scaling_beta\": 0.3}, expected null: transformers "
+      "reads rope_parameters here");
+}
+
+}  // namespace fp8kv
