@@ -50,4 +50,10 @@ TEST_CASE("families: a Mistral 4 needs a yarn in rope_parameters, and experts wi
       "reads rope_parameters here");
 }
 
+TEST_CASE("families: multipliers of a MiniCPM 3 have to be numbers") {
+  CHECK(refusal("minicpm3", "scale_depth", "null") == "config.json: the key 'scale_depth' is null");
+  CHECK(refusal("minicpm3", "dim_model_base", "0") ==
+        "config.json: dim_model_base: is 0, expected a positive number");
+}
+
 }  // namespace fp8kv

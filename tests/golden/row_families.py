@@ -75,6 +75,8 @@ MELLUM = without(family("MellumForCausalLM", "mellum", head_dim=12, num_hidden_l
                         rope_parameters={"full_attention": {"rope_type": "default", "rope_theta": 500.0},
                                          "sliding_attention": {"rope_type": "default", "rope_theta": 20.0}}, **UNTIED), "rope_theta")
 LATENT = {"num_key_value_heads": 4, "q_lora_rank": 20, "kv_lora_rank": 24, "qk_nope_head_dim": 10, "qk_rope_head_dim": 6, "v_head_dim": 14}
+MINICPM3 = family("MiniCPM3ForCausalLM", "minicpm3", attention_bias=False, scale_emb=1.5, scale_depth=1.4, dim_model_base=24, pad_token_id=0,
+                  **{**LATENT, **UNTIED})
 MISTRAL4 = without(family("Mistral4ForCausalLM", "mistral4", attention_bias=False, n_routed_experts=8, num_experts_per_tok=3, n_shared_experts=1,
                           first_k_dense_replace=1, n_group=1, topk_group=1, norm_topk_prob=True, routed_scaling_factor=2.5,
                           moe_intermediate_size=24, rope_interleave=True, head_dim=16, qk_head_dim=16, pad_token_id=0,
@@ -179,6 +181,13 @@ CASES = {
                                         "sliding_attention": {"rope_type": "default", "rope_theta": 20.0}}},
     "mellum-new-keys": {**without(MELLUM, "torch_dtype", "rope_parameters", "mlp_layer_types", "norm_topk_prob"), "dtype": "float32",
                         "num_hidden_layers": 2, "layer_types": ["full_attention", "sliding_attention"], "num_experts_per_tok": 3, **TIED},
+    "minicpm3": MINICPM3,
+    "minicpm3-longrope": {**without(MINICPM3, "q_lora_rank", "v_head_dim"), "q_lora_rank": None, "num_attention_heads": 7, "num_key_value_heads": 7,
+                          "hidden_size": 56, "attention_bias": True, "mlp_bias": True, "rope_scaling": {"type": "longrope", "short_factor": [1.0, 1.3, 1.7],
+                                                                               "long_factor": [1.5, 2.5, 4.0],
+                                                                               "original_max_position_embeddings": 8}},
+    "minicpm3-new-keys": {**new_keys(MINICPM3, rope_type="yarn", rope_theta=30.0, factor=4.0, original_max_position_embeddings=16, mscale=0.7,
+                                     mscale_all_dim=1.3), "num_hidden_layers": 3, **TIED},
     "mistral4": MISTRAL4,
     "mistral4-halves": {**without(MISTRAL4, "first_k_dense_replace", "n_group", "topk_group", "head_dim", "qk_head_dim", "routed_scaling_factor"),
                          "num_attention_heads": 7, "num_key_value_heads": 7, "hidden_size": 56, "attention_bias": True, "norm_topk_prob": False,

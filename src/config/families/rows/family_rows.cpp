@@ -28,6 +28,7 @@ Architecture hyperclova_x();
 Architecture iquest_coder();
 Architecture jais2();
 Architecture mellum();
+Architecture minicpm3();
 Architecture ministral();
 Architecture mistral4();
 Architecture nemotron();
@@ -64,6 +65,7 @@ std::span<const Architecture> family_rows() {
       iquest_coder(),
       jais2(),
       mellum(),
+      minicpm3(),
       ministral(),
       mistral4(),
       nemotron(),
