@@ -64,6 +64,8 @@ HYV3ForCausalLM hy_v3
 Ernie4_5_MoeForCausalLM ernie4_5_moe
 Mistral4ForCausalLM mistral4
 MiniCPM3ForCausalLM minicpm3
+SarvamMLAForCausalLM sarvam_mla
+SarvamMoEForCausalLM sarvam_moe
 Gemma3ForConditionalGeneration gemma3           Gemma3nForConditionalGeneration gemma3n
 Gemma4ForConditionalGeneration gemma4           KimiK25ForConditionalGeneration kimi_k25
 Llama4ForConditionalGeneration llama4           LlavaForConditionalGeneration llava

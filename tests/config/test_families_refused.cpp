@@ -56,4 +56,21 @@ TEST_CASE("families: multipliers of a MiniCPM 3 have to be numbers") {
         "config.json: dim_model_base: is 0, expected a positive number");
 }
 
+TEST_CASE("families: routers of Sarvam are those of DeepSeek V3") {
+  for (const char* golden : {"sarvam-moe", "sarvam-mla"}) {
+    CHECK(
+        refusal(golden, "score_function", "\"softmax\"") ==
+        "config.json: score_function: is \"softmax\", expected 'sigmoid': no other router of this "
+        "architecture is supported");
+    CHECK(refusal(golden, "moe_router_enable_expert_bias", "false") ==
+          "config.json: moe_router_enable_expert_bias: is false, expected true: transformers adds "
+          "the bias of the choice");
+    CHECK(refusal(golden, "n_routed_experts", "4") ==
+          "config.json: n_routed_experts: is 4, but config.json: num_experts is 6");
+  }
+  CHECK(refusal("sarvam-moe", "attention_bias", "true") ==
+        "config.json: attention_bias: is true, but config.json: use_qkv_bias is false");
+  CHECK(refusal("sarvam-moe", "head_dim", "null") == "config.json: the key 'head_dim' is null");
+}
+
 }  // namespace fp8kv

@@ -90,6 +90,16 @@ NEMOTRON = {**without(family("NemotronForCausalLM", "nemotron", hidden_act="relu
 OLMO = without(family("OlmoForCausalLM", "olmo", head_dim=12, attention_bias=False, clip_qkv=None, pad_token_id=0, **UNTIED), "rms_norm_eps")
 PERSIMMON = without(family("PersimmonForCausalLM", "persimmon", hidden_act="relu2", layer_norm_eps=0.02, qk_layernorm=True, pad_token_id=0,
                            **UNTIED), "rms_norm_eps", "num_key_value_heads")
+SARVAM_MOE = without(family("SarvamMoEForCausalLM", "sarvam_moe", head_dim=12, use_qk_norm=True, use_qkv_bias=False, use_bias=False, num_experts=6,
+                            num_shared_experts=1, num_experts_per_tok=2, moe_intermediate_size=24, first_k_dense_replace=1, n_group=1, topk_group=1,
+                            norm_topk_prob=True, routed_scaling_factor=1.5, score_function="sigmoid", moe_router_enable_expert_bias=True,
+                            pad_token_id=0, **{**UNTIED, "num_hidden_layers": 3}))
+SARVAM_MLA = without(family("SarvamMLAForCausalLM", "sarvam_mla", head_dim=30, q_head_dim=16, num_experts=6, num_shared_experts=1,
+                            num_experts_per_tok=2, moe_intermediate_size=24, first_k_dense_replace=1, n_group=1, topk_group=1, norm_topk_prob=True,
+                            routed_scaling_factor=1.5, score_function="sigmoid", moe_router_enable_expert_bias=True, pad_token_id=0,
+                            rope_scaling={"type": "deepseek_yarn", "factor": 4.0, "original_max_position_embeddings": 16, "beta_fast": 32,
+                                          "beta_slow": 1, "mscale": 0.7, "mscale_all_dim": 1.3},
+                            **{**LATENT, **UNTIED, "num_hidden_layers": 3, "q_lora_rank": None}))
 SEED_OSS = family("SeedOssForCausalLM", "seed_oss", head_dim=12, attention_bias=True, attention_out_bias=False, mlp_bias=False,
                   pad_token_id=0, **UNTIED)
 SOLAR_OPEN = family("SolarOpenForCausalLM", "solar_open", head_dim=12, attention_bias=False, moe_intermediate_size=24,
@@ -208,6 +218,17 @@ CASES = {
     "persimmon-plain": {**PERSIMMON, "num_attention_heads": 7, "hidden_size": 56, "qk_layernorm": False, "rope_theta": 500.0,
                         "partial_rotary_factor": 0.25},
     "persimmon-new-keys": {**without(new_keys(PERSIMMON, partial_rotary_factor=1.0), "qk_layernorm"), "num_hidden_layers": 3, **TIED},
+    "sarvam-moe": SARVAM_MOE,
+    "sarvam-moe-seven": {**without(SARVAM_MOE, "use_qk_norm", "first_k_dense_replace", "routed_scaling_factor", "num_shared_experts", "rope_theta"),
+                         **SEVEN, "hidden_size": 32, "use_qkv_bias": True, "n_group": 3, "topk_group": 2, "norm_topk_prob": False},
+    "sarvam-moe-new-keys": {**without(new_keys(SARVAM_MOE, partial_rotary_factor=0.5), "num_experts", "num_shared_experts", "use_qkv_bias"),
+                            "n_routed_experts": 8, "n_shared_experts": 2, "use_qk_norm": False, "attention_bias": False, **TIED},
+    "sarvam-mla": SARVAM_MLA,
+    "sarvam-mla-seven": {**without(SARVAM_MLA, "first_k_dense_replace", "routed_scaling_factor", "num_shared_experts", "num_key_value_heads", "rope_scaling"),
+                         "num_attention_heads": 7, "hidden_size": 56, "attention_bias": True, "n_group": 3, "topk_group": 2, "head_dim": 6},
+    "sarvam-mla-new-keys": {**without(new_keys(SARVAM_MLA, rope_type="yarn", rope_theta=30.0, factor=4.0, original_max_position_embeddings=16),
+                                      "num_experts", "num_shared_experts", "rope_scaling", "q_head_dim"), "n_routed_experts": 8, "n_shared_experts": 2,
+                            "q_lora_rank": 20, "rope_interleave": False, **TIED},
     "seed-oss": SEED_OSS,
     "seed-oss-no-bias": {**SEED_OSS, **SEVEN, "attention_bias": False, "attention_out_bias": True, "mlp_bias": True},
     "seed-oss-new-keys": {**new_keys(SEED_OSS), "num_key_value_heads": 4, **TIED},

@@ -35,6 +35,8 @@ Architecture nemotron();
 Architecture olmo();
 Architecture persimmon();
 Architecture qwen3_vl_moe();
+Architecture sarvam_mla();
+Architecture sarvam_moe();
 Architecture seed_oss();
 Architecture solar_open();
 Architecture vault_gemma();
@@ -72,6 +74,8 @@ std::span<const Architecture> family_rows() {
       olmo(),
       persimmon(),
       qwen3_vl_moe(),
+      sarvam_mla(),
+      sarvam_moe(),
       seed_oss(),
       solar_open(),
       vault_gemma(),
