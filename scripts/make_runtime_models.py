@@ -77,6 +77,8 @@ Glm4vMoeForConditionalGeneration glm4v_moe      Idefics3ForConditionalGeneration
 InternVLChatModel internvl_chat                 InternVLForConditionalGeneration internvl
 LlavaNextForConditionalGeneration llava_next    LlavaOnevisionForConditionalGeneration llava_onevision
 Qwen3VLMoeForConditionalGeneration qwen3_vl_moe SmolVLMForConditionalGeneration smolvlm
+Exaone4_5_ForConditionalGeneration exaone4_5
+InternS1ForConditionalGeneration interns1
 """.split()
 PAIRS = list(zip(MODELS[::2], MODELS[1::2], strict=True))
 

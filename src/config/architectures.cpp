@@ -31,11 +31,13 @@ struct Wrapper {
 };
 
 constexpr Wrapper kOuterModels[] = {
+    {"Exaone4_5_ForConditionalGeneration", "exaone4_5"},
     {"Gemma3ForConditionalGeneration", "gemma3", true},
     {"Gemma3nForConditionalGeneration", "gemma3n"},
     {"Gemma4ForConditionalGeneration", "gemma4"},
     {"Glm46VForConditionalGeneration", "glm46v"},
     {"Idefics3ForConditionalGeneration", "idefics3"},
+    {"InternS1ForConditionalGeneration", "interns1"},
     {"InternVLChatModel", "internvl_chat"},
     {"InternVLForConditionalGeneration", "internvl"},
     {"KimiK25ForConditionalGeneration", "kimi_k25"},

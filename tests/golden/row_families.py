@@ -304,6 +304,8 @@ WRAPPERS = {
             "model_type": "smolvlm_vision"}, scale_factor=1, wide=True),
     **three("mistral4-vision", "Mistral3ForConditionalGeneration", "mistral3", MISTRAL4, lambda _: {**TINY_VISION, "model_type": "pixtral",
             "head_dim": 8}, {"num_attention_heads": 7, "hidden_size": 28, "num_key_value_heads": 7}, vision_feature_layer=-1, spatial_merge_size=1),
+    **three("intern-s1", "InternS1ForConditionalGeneration", "interns1", {**QWEN3, "num_hidden_layers": 3}, lambda _: {**TINY_VISION,
+            "model_type": "interns1_vision", "image_size": [4, 4], "patch_size": [4, 4]}, downsample_ratio=1.0),
     # Code that the models bring along: the language model is one of transformers'.
     "internvl-chat": {"architectures": ["InternVLChatModel"], "model_type": "internvl_chat", "torch_dtype": "float32", "llm_config": QWEN2},
     "internvl-chat-seven": {"architectures": ["InternVLChatModel"], "model_type": "internvl_chat", "torch_dtype": "float32",
