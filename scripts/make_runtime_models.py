@@ -77,7 +77,10 @@ Glm4vMoeForConditionalGeneration glm4v_moe      Idefics3ForConditionalGeneration
 InternVLChatModel internvl_chat                 InternVLForConditionalGeneration internvl
 LlavaNextForConditionalGeneration llava_next    LlavaOnevisionForConditionalGeneration llava_onevision
 Qwen3VLMoeForConditionalGeneration qwen3_vl_moe SmolVLMForConditionalGeneration smolvlm
+Qwen3OmniMoeForConditionalGeneration qwen3_omni_moe
 Exaone4_5_ForConditionalGeneration exaone4_5
+Qwen2_5OmniForConditionalGeneration qwen2_5_omni
+Qwen2_5OmniModel qwen2_5_omni
 InternS1ForConditionalGeneration interns1
 """.split()
 PAIRS = list(zip(MODELS[::2], MODELS[1::2], strict=True))

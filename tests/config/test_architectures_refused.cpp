@@ -36,18 +36,19 @@ constexpr const char* kSupported =
     "HYV3ForCausalLM, HyperCLOVAXForCausalLM, IQuestCoderForCausalLM, Jais2ForCausalLM, "
     "MellumForCausalLM, MiniCPM3ForCausalLM, MinistralForCausalLM, Mistral4ForCausalLM, "
     "NemotronForCausalLM, OlmoForCausalLM, PersimmonForCausalLM, "
-    "Qwen3VLMoeForConditionalGeneration, SarvamMLAForCausalLM, SarvamMoEForCausalLM, "
-    "SeedOssForCausalLM, SolarOpenForCausalLM, VaultGemmaForCausalLM, "
-    "Exaone4_5_ForConditionalGeneration, Gemma3ForConditionalGeneration, "
+    "Qwen3OmniMoeForConditionalGeneration, Qwen3VLMoeForConditionalGeneration, "
+    "SarvamMLAForCausalLM, SarvamMoEForCausalLM, SeedOssForCausalLM, SolarOpenForCausalLM, "
+    "VaultGemmaForCausalLM, Exaone4_5_ForConditionalGeneration, Gemma3ForConditionalGeneration, "
     "Gemma3nForConditionalGeneration, Gemma4ForConditionalGeneration, "
     "Glm46VForConditionalGeneration, Idefics3ForConditionalGeneration, "
     "InternS1ForConditionalGeneration, InternVLChatModel, InternVLForConditionalGeneration, "
     "KimiK25ForConditionalGeneration, Llama4ForConditionalGeneration, "
     "LlavaForConditionalGeneration, LlavaNextForConditionalGeneration, "
     "LlavaOnevisionForConditionalGeneration, Mistral3ForConditionalGeneration, "
-    "Qwen2VLForConditionalGeneration, Qwen2_5_VLForConditionalGeneration, "
-    "Qwen3VLForConditionalGeneration, Qwen3_5ForConditionalGeneration, "
-    "Qwen3_5MoeForConditionalGeneration and SmolVLMForConditionalGeneration";
+    "Qwen2VLForConditionalGeneration, Qwen2_5OmniForConditionalGeneration, Qwen2_5OmniModel, "
+    "Qwen2_5_VLForConditionalGeneration, Qwen3VLForConditionalGeneration, "
+    "Qwen3_5ForConditionalGeneration, Qwen3_5MoeForConditionalGeneration and "
+    "SmolVLMForConditionalGeneration";
 
 // The config.json of this architecture with one member set to a JSON value.
 std::string row_with(const Architecture& row, const std::string& key, const std::string& value) {

@@ -265,6 +265,13 @@ QWEN3_VL_MOE = family("Qwen3VLMoeForConditionalGeneration", "qwen3_vl_moe_text",
                       decoder_sparse_step=1, mlp_only_layers=[], moe_intermediate_size=24, num_experts=5, num_experts_per_tok=2, **UNTIED)
 
 
+OMNI_VISION = {"depth": 1, "hidden_size": 8, "intermediate_size": 8, "num_heads": 1, "patch_size": 4, "spatial_merge_size": 1,
+               "temporal_patch_size": 1, "window_size": 4, "fullatt_block_indexes": [0]}
+QWEN2_OMNI = family("Qwen2_5OmniForConditionalGeneration", "qwen2_5_omni_text", use_sliding_window=False, sliding_window=7, max_window_layers=2,
+                    rope_scaling={"type": "mrope", "rope_type": "default", "mrope_section": [2, 1, 1]}, **UNTIED)
+QWEN3_OMNI = without(family("Qwen3OmniMoeForConditionalGeneration", "qwen3_omni_moe_text", head_dim=16, attention_bias=False, num_experts=5,
+                            rope_scaling={"rope_type": "default", "mrope_section": [4, 2, 2], "mrope_interleaved": True}, decoder_sparse_step=1,
+                            num_experts_per_tok=2, moe_intermediate_size=24, norm_topk_prob=True, mlp_only_layers=[], **UNTIED))
 def wrapper(architecture, model_type, text, vision, **more):
     return {"architectures": [architecture], "model_type": model_type, "torch_dtype": "float32", **NO_IMAGES,
             "tie_word_embeddings": text.get("tie_word_embeddings", True), **more,
@@ -281,7 +288,13 @@ def three(name, architecture, model_type, text, vision, seven=None, wide=False, 
 
 
 def omni(name, architecture, model_type, text):
+    """The thinker of a model that also speaks: as it is, with seven heads, and tied."""
     texts = {name: text, f"{name}-seven": {**text, **SEVEN, "hidden_size": 56, "head_dim": 8}, f"{name}-tied": {**text, "num_key_value_heads": 4, **TIED}}
+    return {each: {"architectures": [architecture], "model_type": model_type, "torch_dtype": "float32", "thinker_config": {
+        "model_type": f"{model_type}_thinker", "tie_word_embeddings": of["tie_word_embeddings"],
+        "text_config": without(of, "architectures", "torch_dtype")}} for each, of in texts.items()}
+
+
 SEVEN_WIDE = {**SEVEN, "head_dim": 8, "hidden_size": 56}
 WRAPPERS = {
     **three("glm4v", "Glm4vForConditionalGeneration", "glm4v", GLM4V, lambda text: {**GLM_VISION, "model_type": "glm4v_vision",
@@ -304,6 +317,11 @@ WRAPPERS = {
             "model_type": "smolvlm_vision"}, scale_factor=1, wide=True),
     **three("mistral4-vision", "Mistral3ForConditionalGeneration", "mistral3", MISTRAL4, lambda _: {**TINY_VISION, "model_type": "pixtral",
             "head_dim": 8}, {"num_attention_heads": 7, "hidden_size": 28, "num_key_value_heads": 7}, vision_feature_layer=-1, spatial_merge_size=1),
+    **three("exaone4.5", "Exaone4_5_ForConditionalGeneration", "exaone4_5", EXAONE4, lambda text: {**OMNI_VISION, "model_type": "exaone4_5_vision",
+            "num_key_value_heads": 1, "out_hidden_size": text["hidden_size"]}, wide=True),
+    **omni("qwen2.5-omni", "Qwen2_5OmniForConditionalGeneration", "qwen2_5_omni", QWEN2_OMNI),
+    **omni("qwen2.5-omni-model", "Qwen2_5OmniModel", "qwen2_5_omni", QWEN2_OMNI),  # in published files
+    **omni("qwen3-omni", "Qwen3OmniMoeForConditionalGeneration", "qwen3_omni_moe", QWEN3_OMNI),
     **three("intern-s1", "InternS1ForConditionalGeneration", "interns1", {**QWEN3, "num_hidden_layers": 3}, lambda _: {**TINY_VISION,
             "model_type": "interns1_vision", "image_size": [4, 4], "patch_size": [4, 4]}, downsample_ratio=1.0),
     # Code that the models bring along: the language model is one of transformers'.

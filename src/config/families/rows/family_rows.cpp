@@ -34,6 +34,7 @@ Architecture mistral4();
 Architecture nemotron();
 Architecture olmo();
 Architecture persimmon();
+Architecture qwen3_omni_moe();
 Architecture qwen3_vl_moe();
 Architecture sarvam_mla();
 Architecture sarvam_moe();
@@ -73,6 +74,7 @@ std::span<const Architecture> family_rows() {
       nemotron(),
       olmo(),
       persimmon(),
+      qwen3_omni_moe(),
       qwen3_vl_moe(),
       sarvam_mla(),
       sarvam_moe(),
