@@ -78,6 +78,7 @@ InternVLChatModel internvl_chat                 InternVLForConditionalGeneration
 LlavaNextForConditionalGeneration llava_next    LlavaOnevisionForConditionalGeneration llava_onevision
 Qwen3VLMoeForConditionalGeneration qwen3_vl_moe SmolVLMForConditionalGeneration smolvlm
 Qwen3OmniMoeForConditionalGeneration qwen3_omni_moe
+Gemma4UnifiedForConditionalGeneration gemma4_unified
 Exaone4_5_ForConditionalGeneration exaone4_5
 Qwen2_5OmniForConditionalGeneration qwen2_5_omni
 Qwen2_5OmniModel qwen2_5_omni

@@ -73,4 +73,15 @@ TEST_CASE("families: routers of Sarvam are those of DeepSeek V3") {
   CHECK(refusal("sarvam-moe", "head_dim", "null") == "config.json: the key 'head_dim' is null");
 }
 
+TEST_CASE("families: a Gemma 4 Unified whose tokens see later ones is refused") {
+  const Json config = test::family_golden("gemma4-unified").at("config");
+  JsonWriter text;
+  text.value(config.at("text_config"));
+  const std::string inner = json_with_member(text.text(), "use_bidirectional_attention", "\"all\"");
+  CHECK(
+      refusal("gemma4-unified", "text_config", inner) ==
+      "config.json: text_config.use_bidirectional_attention: is a string (\"all\"), expected true "
+      "or false");
+}
+
 }  // namespace fp8kv

@@ -272,6 +272,14 @@ QWEN2_OMNI = family("Qwen2_5OmniForConditionalGeneration", "qwen2_5_omni_text", 
 QWEN3_OMNI = without(family("Qwen3OmniMoeForConditionalGeneration", "qwen3_omni_moe_text", head_dim=16, attention_bias=False, num_experts=5,
                             rope_scaling={"rope_type": "default", "mrope_section": [4, 2, 2], "mrope_interleaved": True}, decoder_sparse_step=1,
                             num_experts_per_tok=2, moe_intermediate_size=24, norm_topk_prob=True, mlp_only_layers=[], **UNTIED))
+GEMMA4_UNIFIED = without(family("Gemma4UnifiedForConditionalGeneration", "gemma4_unified_text", head_dim=10, global_head_dim=14, num_hidden_layers=4,
+                                hidden_activation="gelu_pytorch_tanh", sliding_window=7, attention_bias=False,
+                                rope_parameters={"full_attention": {"rope_type": "proportional", "rope_theta": 500.0, "partial_rotary_factor": 0.5},
+                                                 "sliding_attention": {"rope_type": "default", "rope_theta": 100.0}},
+                                layer_types=["sliding_attention", "full_attention"] * 2, num_kv_shared_layers=0, attention_k_eq_v=False,
+                                use_double_wide_mlp=False, pad_token_id=0, **UNTIED), "hidden_act", "rope_theta")
+
+
 def wrapper(architecture, model_type, text, vision, **more):
     return {"architectures": [architecture], "model_type": model_type, "torch_dtype": "float32", **NO_IMAGES,
             "tie_word_embeddings": text.get("tie_word_embeddings", True), **more,
@@ -319,6 +327,8 @@ WRAPPERS = {
             "head_dim": 8}, {"num_attention_heads": 7, "hidden_size": 28, "num_key_value_heads": 7}, vision_feature_layer=-1, spatial_merge_size=1),
     **three("exaone4.5", "Exaone4_5_ForConditionalGeneration", "exaone4_5", EXAONE4, lambda text: {**OMNI_VISION, "model_type": "exaone4_5_vision",
             "num_key_value_heads": 1, "out_hidden_size": text["hidden_size"]}, wide=True),
+    **three("gemma4-unified", "Gemma4UnifiedForConditionalGeneration", "gemma4_unified", GEMMA4_UNIFIED, lambda _: {"model_type": "gemma4_unified_vision",
+            "patch_size": 2, "mm_embed_dim": 8, "mm_posemb_size": 4, "num_soft_tokens": 4}, audio_config=None),
     **omni("qwen2.5-omni", "Qwen2_5OmniForConditionalGeneration", "qwen2_5_omni", QWEN2_OMNI),
     **omni("qwen2.5-omni-model", "Qwen2_5OmniModel", "qwen2_5_omni", QWEN2_OMNI),  # in published files
     **omni("qwen3-omni", "Qwen3OmniMoeForConditionalGeneration", "qwen3_omni_moe", QWEN3_OMNI),

@@ -130,6 +130,7 @@ constexpr RuntimeModel kModels[] = {
     {"Qwen3VLMoeForConditionalGeneration", "qwen3_vl_moe", {from({0, 11}), from({0, 5, 3}), never, from({4, 57, 1})}},
     {"SmolVLMForConditionalGeneration", "smolvlm", {from({0, 8, 4}), never, never, from({4, 50})}},
     {"Qwen3OmniMoeForConditionalGeneration", "qwen3_omni_moe", {from({0, 11, 1}), from({0, 5, 4}), never, from({4, 57, 1})}},
+    {"Gemma4UnifiedForConditionalGeneration", "gemma4_unified", {from({0, 23}), from({0, 5, 13}), never, from({5, 10, 1})}},
     {"Exaone4_5_ForConditionalGeneration", "exaone4_5", {from({0, 20}), never, never, from({5, 8})}},
     {"Qwen2_5OmniForConditionalGeneration", "qwen2_5_omni", {from({0, 9}), never, never, from({4, 52, 1})}},
     {"Qwen2_5OmniModel", "qwen2_5_omni", {from({0, 8, 5}), never, never, from({4, 52, 1})}},

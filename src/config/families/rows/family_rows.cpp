@@ -14,6 +14,7 @@ Architecture exaone4();
 Architecture exaone_moe();
 Architecture exaone_moe_first_name();
 Architecture flex_olmo();
+Architecture gemma4_unified();
 Architecture glm4v();
 Architecture glm4v_moe();
 Architecture gptj();
@@ -54,6 +55,7 @@ std::span<const Architecture> family_rows() {
       exaone_moe(),
       exaone_moe_first_name(),
       flex_olmo(),
+      gemma4_unified(),
       glm4v(),
       glm4v_moe(),
       gptj(),
