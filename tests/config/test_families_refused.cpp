@@ -11,7 +11,7 @@
 namespace fp8kv {
 namespace {
 
-// What reading the config of a golden says, with one member set to a JSON value.
+// Reads a golden's config with one member set to a JSON value, and returns the refusal.
 std::string refusal(const char* golden, const std::string& key, const std::string& value) {
   JsonWriter text;
   text.value(test::family_golden(golden).at("config"));
@@ -71,6 +71,24 @@ TEST_CASE("families: routers of Sarvam are those of DeepSeek V3") {
   CHECK(refusal("sarvam-moe", "attention_bias", "true") ==
         "config.json: attention_bias: is true, but config.json: use_qkv_bias is false");
   CHECK(refusal("sarvam-moe", "head_dim", "null") == "config.json: the key 'head_dim' is null");
+}
+
+TEST_CASE("families: a Command A with experts needs the types of its layers") {
+  CHECK(refusal("cohere2-moe", "layer_types", "null") ==
+        "config.json: the key 'layer_types' is null");
+  CHECK(refusal("cohere2-moe", "rope_scaling", R"({"type": "linear", "factor": 2.0})") ==
+        "config.json: rope_scaling: is {\"type\": \"linear\", \"factor\": 2.0}, expected null: "
+        "transformers ignores it here. Write rope_parameters");
+  CHECK(
+      refusal("cohere2-moe", "expert_selection_fn", "\"topk\"") ==
+      "config.json: expert_selection_fn: is \"topk\", expected 'sigmoid': no other router of this "
+      "architecture is supported");
+  CHECK(refusal("cohere2-moe", "shared_expert_combination_strategy", "\"max\"") ==
+        "config.json: shared_expert_combination_strategy: is \"max\", expected 'sum': no other "
+        "router of this architecture is supported");
+  CHECK(refusal("cohere2-moe", "use_qk_norm", "true") ==
+        "config.json: use_qk_norm: is true: a norm of Q and K in this architecture is not "
+        "supported");
 }
 
 TEST_CASE("families: a Gemma 4 Unified whose tokens see later ones is refused") {

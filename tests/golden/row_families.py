@@ -27,6 +27,11 @@ AFMOE = family("AfmoeForCausalLM", "afmoe", head_dim=12, num_hidden_layers=5, sl
                moe_intermediate_size=24, num_experts=6, num_experts_per_tok=2, num_shared_experts=1, route_scale=1.7, route_norm=True,
                score_func="sigmoid", mup_enabled=True, n_group=1, topk_group=1, num_expert_groups=1, num_limited_groups=1, **UNTIED)
 ARCEE = family("ArceeForCausalLM", "arcee", hidden_act="relu2", head_dim=12, attention_bias=False, mlp_bias=False, **UNTIED)
+COHERE2_MOE = without(family("Cohere2MoeForCausalLM", "cohere2_moe", head_dim=12, num_hidden_layers=4, layer_norm_eps=0.02, logit_scale=0.5,
+                             sliding_window=7, attention_bias=False, num_experts=6, num_experts_per_tok=2, num_shared_experts=1,
+                             shared_expert_combination_strategy="average", expert_selection_fn="softmax", prefix_dense_intermediate_size=36,
+                             layer_types=["full_attention", "sliding_attention", "full_attention", "sliding_attention"], intermediate_size=24,
+                             mlp_layer_types=["dense", "sparse", "sparse", "sparse"], pad_token_id=0, **UNTIED), "rms_norm_eps")
 CWM = {**without(family("CwmForCausalLM", "cwm", head_dim=12, num_hidden_layers=5, sliding_window=7, mlp_bias=False, **UNTIED),
                  "rope_theta"), "rope_parameters": LLAMA3}
 DOTS1 = family("Dots1ForCausalLM", "dots1", head_dim=8, attention_bias=False, num_hidden_layers=3, moe_intermediate_size=24,
@@ -118,6 +123,14 @@ CASES = {
     "arcee": ARCEE,
     "arcee-bias": {**ARCEE, **SEVEN, "attention_bias": True, "mlp_bias": True},
     "arcee-new-keys": {**new_keys(ARCEE, **LLAMA3), "num_key_value_heads": 4, **TIED},
+    "cohere2-moe": COHERE2_MOE,
+    "cohere2-moe-sigmoid": {**without(COHERE2_MOE, "mlp_layer_types", "logit_scale", "prefix_dense_intermediate_size"), **SEVEN,
+                            "hidden_size": 32, "num_hidden_layers": 3, "first_k_dense_replace": 1, "prefix_dense_sliding_window_pattern": 4,
+                            "layer_types": ["full_attention", "sliding_attention", "full_attention"], "expert_selection_fn": "sigmoid",
+                            "rms_norm_eps": 0.02, "shared_expert_combination_strategy": "sum", "num_shared_experts": 2, "attention_bias": True},
+    "cohere2-moe-new-keys": {**without(new_keys(COHERE2_MOE), "mlp_layer_types"), "num_hidden_layers": 2, "norm_topk_prob": False,
+                             "layer_types": ["sliding_attention", "full_attention"], "expert_selection_fn": "sigmoid", "num_shared_experts": 0,
+                             "num_experts_per_tok": 3, **TIED},
     "cwm": CWM,
     "cwm-seven": {**CWM, **SEVEN, "mlp_bias": True, "num_hidden_layers": 3},
     "cwm-types": {**CWM, "num_hidden_layers": 3, "layer_types": ["sliding_attention", "full_attention", "sliding_attention"], **TIED},

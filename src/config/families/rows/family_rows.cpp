@@ -6,6 +6,7 @@ namespace fp8kv {
 
 Architecture afmoe();
 Architecture arcee();
+Architecture cohere2_moe();
 Architecture cwm();
 Architecture dots1();
 Architecture ernie4_5();
@@ -47,6 +48,7 @@ std::span<const Architecture> family_rows() {
   static const std::vector<Architecture> rows = {
       afmoe(),
       arcee(),
+      cohere2_moe(),
       cwm(),
       dots1(),
       ernie4_5(),
