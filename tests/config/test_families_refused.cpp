@@ -44,10 +44,9 @@ TEST_CASE("families: a Mistral 4 needs a yarn in rope_parameters, and experts wi
   CHECK(refusal("mistral4", "n_group", "4") ==
         "config.json: n_group: is 4, expected 1: groups of experts by their two largest softmaxes "
         "are not supported");
-  CHECK(
-      refusal("mistral4", "rope_scaling", R"({"llama_4_scaling_beta": 0.3})") ==
-      "config.json: rope_scaling: is {\"llama_4_scaling_beta\": 0.3}, expected null: transformers "
-      "reads rope_parameters here");
+  CHECK(refusal("mistral4", "rope_scaling", R"({"factor": 4.0})") ==
+        "config.json: rope_scaling: is {\"factor\": 4.0}, expected null: transformers reads "
+        "rope_parameters here");
 }
 
 TEST_CASE("families: multipliers of a MiniCPM 3 have to be numbers") {
