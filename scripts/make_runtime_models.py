@@ -62,6 +62,11 @@ MellumForCausalLM mellum
 PersimmonForCausalLM persimmon
 HYV3ForCausalLM hy_v3
 Ernie4_5_MoeForCausalLM ernie4_5_moe
+Mistral4ForCausalLM mistral4
+MiniCPM3ForCausalLM minicpm3
+SarvamMLAForCausalLM sarvam_mla
+SarvamMoEForCausalLM sarvam_moe
+Cohere2MoeForCausalLM cohere2_moe
 Gemma3ForConditionalGeneration gemma3           Gemma3nForConditionalGeneration gemma3n
 Gemma4ForConditionalGeneration gemma4           KimiK25ForConditionalGeneration kimi_k25
 Llama4ForConditionalGeneration llama4           LlavaForConditionalGeneration llava
@@ -73,6 +78,12 @@ Glm4vMoeForConditionalGeneration glm4v_moe      Idefics3ForConditionalGeneration
 InternVLChatModel internvl_chat                 InternVLForConditionalGeneration internvl
 LlavaNextForConditionalGeneration llava_next    LlavaOnevisionForConditionalGeneration llava_onevision
 Qwen3VLMoeForConditionalGeneration qwen3_vl_moe SmolVLMForConditionalGeneration smolvlm
+Qwen3OmniMoeForConditionalGeneration qwen3_omni_moe
+Gemma4UnifiedForConditionalGeneration gemma4_unified
+Exaone4_5_ForConditionalGeneration exaone4_5
+Qwen2_5OmniForConditionalGeneration qwen2_5_omni
+Qwen2_5OmniModel qwen2_5_omni
+InternS1ForConditionalGeneration interns1
 """.split()
 PAIRS = list(zip(MODELS[::2], MODELS[1::2], strict=True))
 

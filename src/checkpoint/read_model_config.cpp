@@ -178,6 +178,7 @@ void find_text_model(const Checkpoint& checkpoint, ModelConfig& config) {
       {"language_model.model.", "language_model.lm_head"},
       {"model.language_model.", "lm_head"},
       {"model.text_model.", "lm_head"},
+      {"thinker.model.", "thinker.lm_head"},  // Qwen's Omni
       {"backbone.", "lm_head"},
       {"", "lm_head"},  // GPT-2's first files
   };
@@ -235,12 +236,14 @@ void find_experts(const Checkpoint& checkpoint, ModelConfig& config) {
 // Whether the tensor belongs to a part beside the language model: a vision or audio tower, its
 // projector, or layers that predict further tokens. Such tensors are ignored.
 bool is_other_part(std::string_view name) {
-  constexpr std::string_view kModel = "model.";
+  constexpr std::string_view kAround[] = {"model.", "thinker."};
   constexpr std::string_view kParts[] = {"audio_tower.",           "connector.",    "embed_audio.",
                                          "embed_vision.",          "image_newline", "mlp1.",
                                          "multi_modal_projector.", "mtp.",          "vision_model.",
-                                         "vision_tower.",          "visual."};
-  if (name.starts_with(kModel)) name.remove_prefix(kModel.size());
+                                         "vision_embedder.",       "vision_tower.", "visual."};
+  for (const std::string_view around : kAround) {
+    if (name.starts_with(around)) name.remove_prefix(around.size());
+  }
   return std::any_of(std::begin(kParts), std::end(kParts),
                      [&](std::string_view part) { return name.starts_with(part); });
 }

@@ -31,11 +31,13 @@ struct Wrapper {
 };
 
 constexpr Wrapper kOuterModels[] = {
+    {"Exaone4_5_ForConditionalGeneration", "exaone4_5"},
     {"Gemma3ForConditionalGeneration", "gemma3", true},
     {"Gemma3nForConditionalGeneration", "gemma3n"},
     {"Gemma4ForConditionalGeneration", "gemma4"},
     {"Glm46VForConditionalGeneration", "glm46v"},
     {"Idefics3ForConditionalGeneration", "idefics3"},
+    {"InternS1ForConditionalGeneration", "interns1"},
     {"InternVLChatModel", "internvl_chat"},
     {"InternVLForConditionalGeneration", "internvl"},
     {"KimiK25ForConditionalGeneration", "kimi_k25"},
@@ -45,6 +47,8 @@ constexpr Wrapper kOuterModels[] = {
     {"LlavaOnevisionForConditionalGeneration", "llava_onevision"},
     {"Mistral3ForConditionalGeneration", "mistral3"},
     {"Qwen2VLForConditionalGeneration", "qwen2_vl"},
+    {"Qwen2_5OmniForConditionalGeneration", "qwen2_5_omni"},
+    {"Qwen2_5OmniModel", "qwen2_5_omni"},
     {"Qwen2_5_VLForConditionalGeneration", "qwen2_5_vl"},
     {"Qwen3VLForConditionalGeneration", "qwen3_vl"},
     {"Qwen3_5ForConditionalGeneration", "qwen3_5"},
@@ -133,7 +137,7 @@ constexpr NamedActivation kGemmaGelu[] = {{"gelu_pytorch_tanh", Activation::gelu
 
 // Older configs of Qwen2-VL are flat.
 constexpr std::string_view kQwen2Inside[] = {"qwen2_vl", "qwen2_vl_text", "qwen2_5_vl",
-                                             "qwen2_5_vl_text"};
+                                             "qwen2_5_vl_text", "qwen2_5_omni_text"};
 constexpr std::string_view kQwen3Inside[] = {"qwen3_vl_text"};
 
 constexpr RopeStyle kNeighbours = {.pairs = RopePairs::neighbours};

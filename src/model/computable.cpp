@@ -106,7 +106,12 @@ void check_ropes(const ModelConfig& config) {
       refuse(config, cat(rope.rotary_dim, " elements of a head are rotated"),
              cat("an even number of its ", size));
     }
-    if (rope.k_factor != 1.0 && rope.rotary_dim > 0 && rope.rotary_dim < size) {
+    const bool part = rope.rotary_dim > 0 && rope.rotary_dim < size;
+    if (rope.q_growth != 0.0 && part && !config.latent) {
+      refuse(config, "Q grows with its position, and rotates in a part of each head",
+             "one of both, or latent attention");
+    }
+    if (rope.k_factor != 1.0 && part) {
       refuse(
           config,
           cat("K has a factor where ", rope.rotary_dim, " of its ", size, " elements are rotated"),
@@ -201,8 +206,10 @@ void check_streams(const ModelConfig& config) {
 void check_experts(const ModelConfig& config) {
   const BlockConfig& block = config.block;
   if (!config.experts) return;
-  if (block.parallel) refuse(config, "blocks side by side have experts", "blocks in turn");
   const ExpertsConfig& experts = *config.experts;
+  if (block.parallel && experts.beside_dense) {
+    refuse(config, "blocks side by side have experts beside a dense part", "blocks in turn");
+  }
   if (!block.gated && (experts.swiglu || experts.bias)) {
     refuse(config, "experts without a gate have biases or a clamped SwiGLU", "neither");
   }

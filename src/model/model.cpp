@@ -98,7 +98,9 @@ Forward::Forward(Backend& backend, const ModelConfig& config, int64_t max_rows,
     laurel_low_ = buffer(config.laurel_rank);
   }
   if (config.experts || !all_add_plainly(config)) output_ = buffer(config.dim);
-  if (config.experts && config.experts->beside_dense) mixed_ = buffer(config.dim);
+  if (config.experts && (config.experts->beside_dense || config.block.parallel)) {
+    mixed_ = buffer(config.dim);
+  }
   if (config.embed_dim > 0) down_ = buffer(config.embed_dim);
   if (config.block.score_bias != ScoreBias::none) {
     score_bias_ = to_backend(score_bias_table(config, max_positions), config.n_heads);
@@ -115,10 +117,22 @@ Tensor Forward::to_backend(const std::vector<float>& rows, int64_t n_rows) const
 
 Forward::RopeTable Forward::rope_rows(const RopeConfig& rope, int64_t head_dim,
                                       int64_t positions) const {
-  RopeTable table{
-      to_backend(rope_table(rope, head_dim, positions, rope.k_factor), positions), {}, rope.pairs};
-  if (rope.q_growth != 0.0 || rope.k_factor != 1.0) {
+  RopeTable table{to_backend(rope_table(rope, head_dim, positions, rope.k_factor), positions),
+                  {},
+                  {},
+                  rope.pairs};
+  const bool grows = rope.q_growth != 0.0;
+  const bool whole = rotary_dim(rope, head_dim) == head_dim;
+  if ((grows && whole) || rope.k_factor != 1.0) {
     table.q_rows = to_backend(q_rope_table(rope, head_dim, positions), positions);
+  }
+  const bool reached = static_cast<double>(positions) + rope.q_growth_from > rope.original_context;
+  if (grows && !whole && reached) {
+    RopeConfig still = rope;
+    still.turns = false;
+    still.rotary_dim = 0;
+    still.attention_factor = 1.0;
+    table.q_growth = to_backend(q_rope_table(still, head_dim, positions), positions);
   }
   return table;
 }
@@ -128,6 +142,7 @@ uint64_t Forward::bytes() const {
   for (const RopeTable& rope : ropes_) {
     if (rope.rows.view().shape.rank() == 0) continue;
     bytes += rope.rows.view().bytes() * (rope.q_rows ? 2 : 1);
+    if (rope.q_growth) bytes += rope.q_growth->view().bytes();
   }
   for (const Tensor* each :
        {&no_rope_.rows,   &no_positions_, &normed_,  &q_,          &k_,          &v_,
@@ -244,6 +259,7 @@ AttentionInputs Forward::project(int64_t index, const LayerWeights& weights, con
       rotation(config_.layer_ropes[static_cast<size_t>(index)], inputs, batch, kv, magnitudes);
   if (latent_) {
     latent_->project(weights, entered(x, in, multiplier), inputs.q, inputs.k, inputs.v);
+    grow_q(config_.layer_ropes[static_cast<size_t>(index)], args);
     backend_.rope_append(args);
   } else if (config_.qk_norm_rotated) {
     project_rotated(entered(x, in, multiplier), weights.attn, args,
@@ -259,17 +275,8 @@ AttentionInputs Forward::project(int64_t index, const LayerWeights& weights, con
 void Forward::project_rotated(const ConstTensorView& x, const AttentionWeights& weights,
                               const RopeAppend& rotated, const RopeAppend& appended) {
   const auto n = x.shape[0];
-  const auto none = [&](const TensorView& heads) {
-    return reshaped(scratch(k_, n, 0), {n, 0, heads.shape[2]});
-  };
   const auto rotate_and_norm = [&](const TensorView& heads, const Norm& norm) {
-    // Heads of Q that come without K and V rotate, and nothing is appended.
-    RopeAppend args = rotated;
-    args.q = heads;
-    args.k = none(rotated.k);
-    args.v = none(rotated.v);
-    args.magnitudes = {};
-    backend_.rope_append(args);
+    backend_.rope_append(alone(heads, rotated));
     const TensorView rows = reshaped(heads, {n * heads.shape[1], heads.shape[2]});
     backend_.norm(rows, norm, rows);
   };
@@ -278,6 +285,28 @@ void Forward::project_rotated(const ConstTensorView& x, const AttentionWeights& 
   rotate_and_norm(rotated.q, norms.q);
   if (rotated.k.shape[1] > 0) rotate_and_norm(rotated.k, norms.k);
   backend_.rope_append(appended);
+}
+
+void Forward::grow_q(int32_t rope, const RopeAppend& args) {
+  if (rope < 0 || !ropes_[static_cast<size_t>(rope)].q_growth) return;
+  RopeAppend growth = alone(args.q, args);
+  growth.rope = ropes_[static_cast<size_t>(rope)].q_growth->view();
+  growth.q_rope = {};
+  growth.pairs = RopePairs::halves;
+  backend_.rope_append(growth);
+}
+
+RopeAppend Forward::alone(const TensorView& heads, const RopeAppend& args) const {
+  const int64_t n = heads.shape[0];
+  const auto none = [&](const TensorView& like) {
+    return reshaped(scratch(k_, n, 0), {n, 0, like.shape[2]});
+  };
+  RopeAppend out = args;
+  out.q = heads;
+  out.k = none(args.k);
+  out.v = none(args.v);
+  out.magnitudes = {};
+  return out;
 }
 
 void Forward::append(const AttentionInputs& inputs, const Batch& batch, const PagedKv& kv) {
@@ -357,7 +386,7 @@ void Forward::finish_stream(const LayerWeights& weights, const MixedRows& mixed,
                             const TensorView& x) {
   // Parallel blocks both read x as it entered the layer.
   std::optional<TensorView> made;
-  if (config_.block.parallel) made = hidden(weights, x);
+  if (config_.block.parallel) made = weights.experts ? mix(weights, x) : hidden(weights, x);
   if (mixed.attended) add_attended(weights, *mixed.attended, x);
   if (mixed.read) {
     add_output(weights.state->out, *mixed.read, weights.attn_post_norm, x,
@@ -366,7 +395,8 @@ void Forward::finish_stream(const LayerWeights& weights, const MixedRows& mixed,
   if (weights.experts && weights.experts->beside) {
     mix_beside_dense(weights, x);
   } else if (weights.experts) {
-    mix(weights, x);
+    if (!made) made = mix(weights, x);
+    join(*made, weights.ffn_post_norm, x, config_.experts->multiplier);
   } else if (weights.feeds_forward) {
     if (!made) made = hidden(weights, x);
     add_output(weights.down, *made, weights.ffn_post_norm, x, config_.block.down_multiplier);
@@ -421,13 +451,15 @@ ConstTensorView Forward::gated(const LayerWeights& weights, const ConstTensorVie
   return gate;
 }
 
-// The feed-forward part of a layer with experts.
-void Forward::mix(const LayerWeights& weights, const TensorView& x) {
-  const ConstTensorView rows = entered(x, entry(weights.ffn_norm, x.shape[0]), 1.0);
-  const TensorView output = scratch(output_, x.shape[0], config_.dim);
+// The output of a layer's experts. Beside attention it waits in memory of its own.
+TensorView Forward::mix(const LayerWeights& weights, const TensorView& x) {
+  const int64_t n = x.shape[0];
+  const ConstTensorView rows = entered(x, entry(weights.ffn_norm, n), 1.0);
+  const TensorView output =
+      config_.block.parallel ? mixed_.first(n) : scratch(output_, n, config_.dim);
   experts_->choose(*weights.experts, rows);
   experts_->run(*weights.experts, rows, output);
-  join(output, weights.ffn_post_norm, x);
+  return output;
 }
 
 // The feed-forward part of a layer with experts beside its dense part. Router, experts and dense

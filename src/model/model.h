@@ -93,9 +93,15 @@ class Forward {
   struct RopeTable {
     Tensor rows;                   // [max_positions, rotary_dim] f32
     std::optional<Tensor> q_rows;  // if Q has a table of its own
+    // [max_positions, head_dim] f32: Q's multiplier, for heads that rotate in a part alone
+    std::optional<Tensor> q_growth;
     RopePairs pairs = RopePairs::halves;
   };
 
+  // Multiplies Q by its growth, if the rotation has a table of it.
+  void grow_q(int32_t rope, const RopeAppend& args);
+  // `heads` in place of Q, without K and V: they rotate, and nothing is appended or observed.
+  RopeAppend alone(const TensorView& heads, const RopeAppend& args) const;
   Tensor to_backend(const std::vector<float>& rows, int64_t n_rows) const;
   RopeTable rope_rows(const RopeConfig& rope, int64_t head_dim, int64_t positions) const;
   Entry entry(const std::optional<Norm>& norm, int64_t rows) const;
@@ -106,7 +112,7 @@ class Forward {
                     const TensorView& x);
   void go_around(const LaurelWeights& weights, const ConstTensorView& x, const Entry& in);
   TensorView hidden(const LayerWeights& weights, const TensorView& x);
-  void mix(const LayerWeights& weights, const TensorView& x);
+  TensorView mix(const LayerWeights& weights, const TensorView& x);
   void mix_beside_dense(const LayerWeights& weights, const TensorView& x);
   TensorView taken_in(const LayerInput& weights, const ConstTensorView& input,
                       const ConstTensorView& x);
@@ -140,7 +146,7 @@ class Forward {
   std::optional<StreamsForward> streams_;
   Tensor laurel_, laurel_low_;  // [max_rows, dim], [max_rows, laurel_rank]
   Tensor output_;  // [max_rows, dim]: of a block that is not added to the stream unchanged
-  Tensor mixed_;   // [max_rows, dim]: output of experts beside a dense part
+  Tensor mixed_;   // [max_rows, dim]: output of experts beside a dense part or attention
   Tensor down_;    // [max_rows, embed_dim]: before the logits, if embed_dim is not dim
   std::optional<Tensor> score_bias_;  // [n_heads, max_positions] f32
 };

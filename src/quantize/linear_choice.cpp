@@ -61,8 +61,10 @@ std::vector<RowsApart> rows_apart(const ModelTensor& tensor,
 // Returns "re:.*vision_tower\..*" for "model.vision_tower.layers.0.mlp.fc1". The prefix is left
 // open, because runtimes and their versions differ in it.
 std::string part_pattern(std::string_view name) {
-  constexpr std::string_view kModel = "model.";
-  if (name.starts_with(kModel)) name.remove_prefix(kModel.size());
+  constexpr std::string_view kAround[] = {"model.", "thinker."};
+  for (const std::string_view around : kAround) {
+    if (name.starts_with(around)) name.remove_prefix(around.size());
+  }
   return cat("re:.*", name.substr(0, name.find('.')), "\\..*");
 }
 

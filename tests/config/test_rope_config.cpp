@@ -296,8 +296,8 @@ TEST_CASE("rope config: rope scaling that is unknown or impossible is refused") 
         "config.json: rope_scaling.type: the rope scaling 'ntk' is not supported");
   CHECK(
       test::help_of([] { parse_config(llama_with("rope_scaling", R"({"rope_type": "ntk"})")); }) ==
-      "supported are 'default', 'linear', 'dynamic', 'llama3', 'proportional', 'yarn', 'longrope' "
-      "and 'mrope'");
+      "supported are 'default', 'linear', 'dynamic', 'llama3', 'proportional', 'yarn', "
+      "'deepseek_yarn', 'longrope' and 'mrope'");
   CHECK(refused(R"({"type": "dynamic", "factor": 0.5})") ==
         "config.json: rope_scaling.factor: is 0.5, expected at least 1");
   CHECK(refused(R"({"type": "dynamic", "factor": 2, "alpha": 1000})") ==

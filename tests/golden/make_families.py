@@ -686,6 +686,17 @@ def model_class(config):
     return getattr(transformers, config["architectures"][0])
 
 
+# The other parts of a thinker, as small as they can be.
+EAR = {"encoder_layers": 1, "encoder_attention_heads": 1, "encoder_ffn_dim": 8, "d_model": 8, "output_dim": 32, "num_mel_bins": 8, "max_source_positions": 8}
+EYE = {"depth": 1, "hidden_size": 8, "out_hidden_size": 32, "intermediate_size": 8, "num_heads": 1, "patch_size": 4, "spatial_merge_size": 1,
+       "temporal_patch_size": 1}
+OMNI_TOWERS = {
+    "qwen2_5_omni": {"audio_config": {"model_type": "qwen2_5_omni_audio_encoder", **EAR},
+                     "vision_config": {"model_type": "qwen2_5_omni_vision_encoder", **EYE, "window_size": 4, "fullatt_block_indexes": [0]}},
+    "qwen3_omni_moe": {"audio_config": {"model_type": "qwen3_omni_moe_audio_encoder", **EAR, "downsample_hidden_size": 8},
+                       "vision_config": {"model_type": "qwen3_omni_moe_vision_encoder", **EYE, "num_position_embeddings": 4, "deepstack_visual_indexes": []}}}
+
+
 # Replaces a model whose code is not in transformers by one that is. Config keys and tensors are
 # translated.
 def stand_in(config):
@@ -704,8 +715,17 @@ def stand_in(config):
     if config["model_type"] == "gemma3n":  # transformers takes its towers from another package
         return {**config["text_config"], "architectures": ["Gemma3nForCausalLM"], "torch_dtype": "float32",
                 "tie_word_embeddings": config.get("tie_word_embeddings", config["text_config"].get("tie_word_embeddings", True))}
+    if config["model_type"] in ("sarvam_moe", "sarvam_mla"):  # transformers has their configs, and the code of two others
+        return {**config, "architectures": [{"sarvam_moe": "Glm4MoeForCausalLM", "sarvam_mla": "DeepseekV3ForCausalLM"}[config["model_type"]]]}
     if of == "ExaoneMoEForCausalLM":
         return {**config, "architectures": ["ExaoneMoeForCausalLM"]}
+    if "thinker_config" in config:  # text goes through the thinker alone
+        thinker = {"qwen2_5_omni": "Qwen2_5OmniThinkerForConditionalGeneration",
+                   "qwen3_omni_moe": "Qwen3OmniMoeThinkerForConditionalGeneration"}[config["model_type"]]
+        return {**config["thinker_config"], **OMNI_TOWERS[config["model_type"]], "architectures": [thinker], "torch_dtype": "float32"}
+    if of == "InternS1ForConditionalGeneration":
+        return {**config, "architectures": ["InternVLForConditionalGeneration"], "model_type": "internvl",
+                "vision_config": {**config["vision_config"], "model_type": "internvl_vision"}}
     if of == "InternVLChatModel":
         return {**config["llm_config"], "torch_dtype": "float32"}
     if of == "KimiK25ForConditionalGeneration":
@@ -733,8 +753,12 @@ def published_name(name, config):
     of = config["architectures"][0]
     if of == "Gemma3nForConditionalGeneration" and name.startswith("model."):
         name = "model.language_model." + name[len("model."):]
+    if of == "InternS1ForConditionalGeneration":
+        name = renamed(name, NEW_NAMES)
     if of == "InternVLChatModel":
         name = "language_model." + name
+    if "thinker_config" in config:
+        name = "thinker." + name
     for part in ("q_proj", "k_proj", "v_proj") if of in FUSED else ():
         name = name.replace(f"self_attn.{part}", FUSED[of])
     for old, new in INTERNLM2_NAMES if of == "InternLM2ForCausalLM" else ():
@@ -884,7 +908,8 @@ def compute(name, seed):
         # The product of all experts at once takes only rows of whole 16 bytes.
         experts = {"experts_implementation": "eager"} if config["model_type"].startswith(EAGER_EXPERTS) else {}
         model, info = model_class(computed).from_pretrained(
-            folder, dtype=torch.float32, attn_implementation=attention, output_loading_info=True, **experts)
+            folder, config=transformers.AutoConfig.from_pretrained(folder), dtype=torch.float32, attn_implementation=attention,
+            output_loading_info=True, **experts)
         assert not info["missing_keys"] and not info["unexpected_keys"] and not info["mismatched_keys"], info
         model.eval()
         # Without a config the cache keeps all tokens, so the amax covers the sequence. Layers of

@@ -27,6 +27,11 @@ AFMOE = family("AfmoeForCausalLM", "afmoe", head_dim=12, num_hidden_layers=5, sl
                moe_intermediate_size=24, num_experts=6, num_experts_per_tok=2, num_shared_experts=1, route_scale=1.7, route_norm=True,
                score_func="sigmoid", mup_enabled=True, n_group=1, topk_group=1, num_expert_groups=1, num_limited_groups=1, **UNTIED)
 ARCEE = family("ArceeForCausalLM", "arcee", hidden_act="relu2", head_dim=12, attention_bias=False, mlp_bias=False, **UNTIED)
+COHERE2_MOE = without(family("Cohere2MoeForCausalLM", "cohere2_moe", head_dim=12, num_hidden_layers=4, layer_norm_eps=0.02, logit_scale=0.5,
+                             sliding_window=7, attention_bias=False, num_experts=6, num_experts_per_tok=2, num_shared_experts=1,
+                             shared_expert_combination_strategy="average", expert_selection_fn="softmax", prefix_dense_intermediate_size=36,
+                             layer_types=["full_attention", "sliding_attention", "full_attention", "sliding_attention"], intermediate_size=24,
+                             mlp_layer_types=["dense", "sparse", "sparse", "sparse"], pad_token_id=0, **UNTIED), "rms_norm_eps")
 CWM = {**without(family("CwmForCausalLM", "cwm", head_dim=12, num_hidden_layers=5, sliding_window=7, mlp_bias=False, **UNTIED),
                  "rope_theta"), "rope_parameters": LLAMA3}
 DOTS1 = family("Dots1ForCausalLM", "dots1", head_dim=8, attention_bias=False, num_hidden_layers=3, moe_intermediate_size=24,
@@ -74,12 +79,32 @@ MELLUM = without(family("MellumForCausalLM", "mellum", head_dim=12, num_hidden_l
                         num_experts_per_tok=2, norm_topk_prob=False,
                         rope_parameters={"full_attention": {"rope_type": "default", "rope_theta": 500.0},
                                          "sliding_attention": {"rope_type": "default", "rope_theta": 20.0}}, **UNTIED), "rope_theta")
+LATENT = {"num_key_value_heads": 4, "q_lora_rank": 20, "kv_lora_rank": 24, "qk_nope_head_dim": 10, "qk_rope_head_dim": 6, "v_head_dim": 14}
+MINICPM3 = family("MiniCPM3ForCausalLM", "minicpm3", attention_bias=False, scale_emb=1.5, scale_depth=1.4, dim_model_base=24, pad_token_id=0,
+                  **{**LATENT, **UNTIED})
+MISTRAL4 = without(family("Mistral4ForCausalLM", "mistral4", attention_bias=False, n_routed_experts=8, num_experts_per_tok=3, n_shared_experts=1,
+                          first_k_dense_replace=1, n_group=1, topk_group=1, norm_topk_prob=True, routed_scaling_factor=2.5,
+                          moe_intermediate_size=24, rope_interleave=True, head_dim=16, qk_head_dim=16, pad_token_id=0,
+                          rope_parameters={"type": "yarn", "rope_type": "yarn", "rope_theta": 30.0, "factor": 4.0, "beta_fast": 32.0,
+                                           "original_max_position_embeddings": 16, "max_position_embeddings": 64, "beta_slow": 1.0,
+                                           "mscale": 1.0, "mscale_all_dim": 1.0, "llama_4_scaling_beta": 0.3,
+                                           "partial_rotary_factor": 0.375}, **{**LATENT, **UNTIED, "num_hidden_layers": 3}), "rope_theta")
 MINISTRAL = family("MinistralForCausalLM", "ministral", head_dim=12, sliding_window=7, **UNTIED)
 NEMOTRON = {**without(family("NemotronForCausalLM", "nemotron", hidden_act="relu2", head_dim=12, norm_eps=0.02, attention_bias=False,
                              mlp_bias=False, partial_rotary_factor=0.5, **UNTIED), "rms_norm_eps")}
 OLMO = without(family("OlmoForCausalLM", "olmo", head_dim=12, attention_bias=False, clip_qkv=None, pad_token_id=0, **UNTIED), "rms_norm_eps")
 PERSIMMON = without(family("PersimmonForCausalLM", "persimmon", hidden_act="relu2", layer_norm_eps=0.02, qk_layernorm=True, pad_token_id=0,
                            **UNTIED), "rms_norm_eps", "num_key_value_heads")
+SARVAM_MOE = without(family("SarvamMoEForCausalLM", "sarvam_moe", head_dim=12, use_qk_norm=True, use_qkv_bias=False, use_bias=False, num_experts=6,
+                            num_shared_experts=1, num_experts_per_tok=2, moe_intermediate_size=24, first_k_dense_replace=1, n_group=1, topk_group=1,
+                            norm_topk_prob=True, routed_scaling_factor=1.5, score_function="sigmoid", moe_router_enable_expert_bias=True,
+                            pad_token_id=0, **{**UNTIED, "num_hidden_layers": 3}))
+SARVAM_MLA = without(family("SarvamMLAForCausalLM", "sarvam_mla", head_dim=30, q_head_dim=16, num_experts=6, num_shared_experts=1,
+                            num_experts_per_tok=2, moe_intermediate_size=24, first_k_dense_replace=1, n_group=1, topk_group=1, norm_topk_prob=True,
+                            routed_scaling_factor=1.5, score_function="sigmoid", moe_router_enable_expert_bias=True, pad_token_id=0,
+                            rope_scaling={"type": "deepseek_yarn", "factor": 4.0, "original_max_position_embeddings": 16, "beta_fast": 32,
+                                          "beta_slow": 1, "mscale": 0.7, "mscale_all_dim": 1.3},
+                            **{**LATENT, **UNTIED, "num_hidden_layers": 3, "q_lora_rank": None}))
 SEED_OSS = family("SeedOssForCausalLM", "seed_oss", head_dim=12, attention_bias=True, attention_out_bias=False, mlp_bias=False,
                   pad_token_id=0, **UNTIED)
 SOLAR_OPEN = family("SolarOpenForCausalLM", "solar_open", head_dim=12, attention_bias=False, moe_intermediate_size=24,
@@ -98,6 +123,14 @@ CASES = {
     "arcee": ARCEE,
     "arcee-bias": {**ARCEE, **SEVEN, "attention_bias": True, "mlp_bias": True},
     "arcee-new-keys": {**new_keys(ARCEE, **LLAMA3), "num_key_value_heads": 4, **TIED},
+    "cohere2-moe": COHERE2_MOE,
+    "cohere2-moe-sigmoid": {**without(COHERE2_MOE, "mlp_layer_types", "logit_scale", "prefix_dense_intermediate_size"), **SEVEN,
+                            "hidden_size": 32, "num_hidden_layers": 3, "first_k_dense_replace": 1, "prefix_dense_sliding_window_pattern": 4,
+                            "layer_types": ["full_attention", "sliding_attention", "full_attention"], "expert_selection_fn": "sigmoid",
+                            "rms_norm_eps": 0.02, "shared_expert_combination_strategy": "sum", "num_shared_experts": 2, "attention_bias": True},
+    "cohere2-moe-new-keys": {**without(new_keys(COHERE2_MOE), "mlp_layer_types"), "num_hidden_layers": 2, "norm_topk_prob": False,
+                             "layer_types": ["sliding_attention", "full_attention"], "expert_selection_fn": "sigmoid", "num_shared_experts": 0,
+                             "num_experts_per_tok": 3, **TIED},
     "cwm": CWM,
     "cwm-seven": {**CWM, **SEVEN, "mlp_bias": True, "num_hidden_layers": 3},
     "cwm-types": {**CWM, "num_hidden_layers": 3, "layer_types": ["sliding_attention", "full_attention", "sliding_attention"], **TIED},
@@ -171,6 +204,19 @@ CASES = {
                                         "sliding_attention": {"rope_type": "default", "rope_theta": 20.0}}},
     "mellum-new-keys": {**without(MELLUM, "torch_dtype", "rope_parameters", "mlp_layer_types", "norm_topk_prob"), "dtype": "float32",
                         "num_hidden_layers": 2, "layer_types": ["full_attention", "sliding_attention"], "num_experts_per_tok": 3, **TIED},
+    "minicpm3": MINICPM3,
+    "minicpm3-longrope": {**without(MINICPM3, "q_lora_rank", "v_head_dim"), "q_lora_rank": None, "num_attention_heads": 7, "num_key_value_heads": 7,
+                          "hidden_size": 56, "attention_bias": True, "mlp_bias": True, "rope_scaling": {"type": "longrope", "short_factor": [1.0, 1.3, 1.7],
+                                                                               "long_factor": [1.5, 2.5, 4.0],
+                                                                               "original_max_position_embeddings": 8}},
+    "minicpm3-new-keys": {**new_keys(MINICPM3, rope_type="yarn", rope_theta=30.0, factor=4.0, original_max_position_embeddings=16, mscale=0.7,
+                                     mscale_all_dim=1.3), "num_hidden_layers": 3, **TIED},
+    "mistral4": MISTRAL4,
+    "mistral4-halves": {**without(MISTRAL4, "first_k_dense_replace", "n_group", "topk_group", "head_dim", "qk_head_dim", "routed_scaling_factor"),
+                         "num_attention_heads": 7, "num_key_value_heads": 7, "hidden_size": 56, "attention_bias": True, "norm_topk_prob": False,
+                         "num_hidden_layers": 2, "rope_interleave": False,
+                         "rope_parameters": {**without(MISTRAL4["rope_parameters"], "partial_rotary_factor"), "mscale": 0.7}},
+    "mistral4-tied": {**MISTRAL4, "n_shared_experts": 2, "kv_lora_rank": 18, "num_hidden_layers": 2, "dtype": "float32", **TIED},
     "ministral": MINISTRAL,
     "ministral-full": {**MINISTRAL, **SEVEN, "layer_types": ["full_attention"] * 2},
     "ministral-types": {**new_keys(MINISTRAL), "num_hidden_layers": 3,
@@ -185,6 +231,17 @@ CASES = {
     "persimmon-plain": {**PERSIMMON, "num_attention_heads": 7, "hidden_size": 56, "qk_layernorm": False, "rope_theta": 500.0,
                         "partial_rotary_factor": 0.25},
     "persimmon-new-keys": {**without(new_keys(PERSIMMON, partial_rotary_factor=1.0), "qk_layernorm"), "num_hidden_layers": 3, **TIED},
+    "sarvam-moe": SARVAM_MOE,
+    "sarvam-moe-seven": {**without(SARVAM_MOE, "use_qk_norm", "first_k_dense_replace", "routed_scaling_factor", "num_shared_experts", "rope_theta"),
+                         **SEVEN, "hidden_size": 32, "use_qkv_bias": True, "n_group": 3, "topk_group": 2, "norm_topk_prob": False},
+    "sarvam-moe-new-keys": {**without(new_keys(SARVAM_MOE, partial_rotary_factor=0.5), "num_experts", "num_shared_experts", "use_qkv_bias"),
+                            "n_routed_experts": 8, "n_shared_experts": 2, "use_qk_norm": False, "attention_bias": False, **TIED},
+    "sarvam-mla": SARVAM_MLA,
+    "sarvam-mla-seven": {**without(SARVAM_MLA, "first_k_dense_replace", "routed_scaling_factor", "num_shared_experts", "num_key_value_heads", "rope_scaling"),
+                         "num_attention_heads": 7, "hidden_size": 56, "attention_bias": True, "n_group": 3, "topk_group": 2, "head_dim": 6},
+    "sarvam-mla-new-keys": {**without(new_keys(SARVAM_MLA, rope_type="yarn", rope_theta=30.0, factor=4.0, original_max_position_embeddings=16),
+                                      "num_experts", "num_shared_experts", "rope_scaling", "q_head_dim"), "n_routed_experts": 8, "n_shared_experts": 2,
+                            "q_lora_rank": 20, "rope_interleave": False, **TIED},
     "seed-oss": SEED_OSS,
     "seed-oss-no-bias": {**SEED_OSS, **SEVEN, "attention_bias": False, "attention_out_bias": True, "mlp_bias": True},
     "seed-oss-new-keys": {**new_keys(SEED_OSS), "num_key_value_heads": 4, **TIED},
@@ -221,6 +278,21 @@ QWEN3_VL_MOE = family("Qwen3VLMoeForConditionalGeneration", "qwen3_vl_moe_text",
                       decoder_sparse_step=1, mlp_only_layers=[], moe_intermediate_size=24, num_experts=5, num_experts_per_tok=2, **UNTIED)
 
 
+OMNI_VISION = {"depth": 1, "hidden_size": 8, "intermediate_size": 8, "num_heads": 1, "patch_size": 4, "spatial_merge_size": 1,
+               "temporal_patch_size": 1, "window_size": 4, "fullatt_block_indexes": [0]}
+QWEN2_OMNI = family("Qwen2_5OmniForConditionalGeneration", "qwen2_5_omni_text", use_sliding_window=False, sliding_window=7, max_window_layers=2,
+                    rope_scaling={"type": "mrope", "rope_type": "default", "mrope_section": [2, 1, 1]}, **UNTIED)
+QWEN3_OMNI = without(family("Qwen3OmniMoeForConditionalGeneration", "qwen3_omni_moe_text", head_dim=16, attention_bias=False, num_experts=5,
+                            rope_scaling={"rope_type": "default", "mrope_section": [4, 2, 2], "mrope_interleaved": True}, decoder_sparse_step=1,
+                            num_experts_per_tok=2, moe_intermediate_size=24, norm_topk_prob=True, mlp_only_layers=[], **UNTIED))
+GEMMA4_UNIFIED = without(family("Gemma4UnifiedForConditionalGeneration", "gemma4_unified_text", head_dim=10, global_head_dim=14, num_hidden_layers=4,
+                                hidden_activation="gelu_pytorch_tanh", sliding_window=7, attention_bias=False,
+                                rope_parameters={"full_attention": {"rope_type": "proportional", "rope_theta": 500.0, "partial_rotary_factor": 0.5},
+                                                 "sliding_attention": {"rope_type": "default", "rope_theta": 100.0}},
+                                layer_types=["sliding_attention", "full_attention"] * 2, num_kv_shared_layers=0, attention_k_eq_v=False,
+                                use_double_wide_mlp=False, pad_token_id=0, **UNTIED), "hidden_act", "rope_theta")
+
+
 def wrapper(architecture, model_type, text, vision, **more):
     return {"architectures": [architecture], "model_type": model_type, "torch_dtype": "float32", **NO_IMAGES,
             "tie_word_embeddings": text.get("tie_word_embeddings", True), **more,
@@ -234,6 +306,14 @@ def three(name, architecture, model_type, text, vision, seven=None, wide=False, 
             f"{name}-seven": wrapper(architecture, model_type, small, vision(small), **more),
             f"{name}-tied": wrapper(architecture, model_type, {**text, "num_key_value_heads": 4, **TIED, **({"head_dim": 12} if wide else {})},
                                     vision(text), **more)}
+
+
+def omni(name, architecture, model_type, text):
+    """The thinker of a model that also speaks: as it is, with seven heads, and tied."""
+    texts = {name: text, f"{name}-seven": {**text, **SEVEN, "hidden_size": 56, "head_dim": 8}, f"{name}-tied": {**text, "num_key_value_heads": 4, **TIED}}
+    return {each: {"architectures": [architecture], "model_type": model_type, "torch_dtype": "float32", "thinker_config": {
+        "model_type": f"{model_type}_thinker", "tie_word_embeddings": of["tie_word_embeddings"],
+        "text_config": without(of, "architectures", "torch_dtype")}} for each, of in texts.items()}
 
 
 SEVEN_WIDE = {**SEVEN, "head_dim": 8, "hidden_size": 56}
@@ -256,6 +336,17 @@ WRAPPERS = {
             "mrope_section": [1, 1, 1], "mrope_interleaved": True}}),
     **three("smolvlm", "SmolVLMForConditionalGeneration", "smolvlm", {**LLAMA, "pad_token_id": 0}, lambda _: {**TINY_VISION,
             "model_type": "smolvlm_vision"}, scale_factor=1, wide=True),
+    **three("mistral4-vision", "Mistral3ForConditionalGeneration", "mistral3", MISTRAL4, lambda _: {**TINY_VISION, "model_type": "pixtral",
+            "head_dim": 8}, {"num_attention_heads": 7, "hidden_size": 28, "num_key_value_heads": 7}, vision_feature_layer=-1, spatial_merge_size=1),
+    **three("exaone4.5", "Exaone4_5_ForConditionalGeneration", "exaone4_5", EXAONE4, lambda text: {**OMNI_VISION, "model_type": "exaone4_5_vision",
+            "num_key_value_heads": 1, "out_hidden_size": text["hidden_size"]}, wide=True),
+    **three("gemma4-unified", "Gemma4UnifiedForConditionalGeneration", "gemma4_unified", GEMMA4_UNIFIED, lambda _: {"model_type": "gemma4_unified_vision",
+            "patch_size": 2, "mm_embed_dim": 8, "mm_posemb_size": 4, "num_soft_tokens": 4}, audio_config=None),
+    **omni("qwen2.5-omni", "Qwen2_5OmniForConditionalGeneration", "qwen2_5_omni", QWEN2_OMNI),
+    **omni("qwen2.5-omni-model", "Qwen2_5OmniModel", "qwen2_5_omni", QWEN2_OMNI),  # in published files
+    **omni("qwen3-omni", "Qwen3OmniMoeForConditionalGeneration", "qwen3_omni_moe", QWEN3_OMNI),
+    **three("intern-s1", "InternS1ForConditionalGeneration", "interns1", {**QWEN3, "num_hidden_layers": 3}, lambda _: {**TINY_VISION,
+            "model_type": "interns1_vision", "image_size": [4, 4], "patch_size": [4, 4]}, downsample_ratio=1.0),
     # Code that the models bring along: the language model is one of transformers'.
     "internvl-chat": {"architectures": ["InternVLChatModel"], "model_type": "internvl_chat", "torch_dtype": "float32", "llm_config": QWEN2},
     "internvl-chat-seven": {"architectures": ["InternVLChatModel"], "model_type": "internvl_chat", "torch_dtype": "float32",

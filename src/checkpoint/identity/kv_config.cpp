@@ -249,6 +249,7 @@ void add_experts(const ModelConfig& config, ConfigNumbers& out) {
   out.add_unless(usual.beside_dense, "experts beside dense", experts.beside_dense);
   out.add_unless(usual.router_norm, "router_norm", experts.router_norm);
   out.add_unless(usual.factors, "per_expert_scale", experts.factors);
+  out.add_unless(usual.multiplier, "experts_multiplier", experts.multiplier);
 }
 
 }  // namespace

@@ -18,8 +18,8 @@ constexpr std::array<std::string_view, 14> kPlain = {
     "mpt",   "opt",    "phi",  "nemotron",    "nemotron_h", "persimmon", "starcoder2"};
 
 // Families with experts whose first layer has none, even if their configs do not say so.
-constexpr std::array<std::string_view, 4> kOneDense = {"afmoe", "exaone_moe", "glm4_moe_lite",
-                                                       "hy_v3"};
+constexpr std::array<std::string_view, 6> kOneDense = {"afmoe", "exaone_moe", "glm4_moe_lite",
+                                                       "hy_v3", "sarvam_mla", "sarvam_moe"};
 
 FeedForward dense_part(const Json& text) {
   const std::string type = text.get_string("model_type", "");

@@ -207,7 +207,7 @@ void parse_gemma3n(const Json& config, ModelConfig& out) {
   config.find("altup_coef_clip");  // matters for training alone
 }
 
-void parse_gemma4(const Json& config, ModelConfig& out) {
+void parse_gemma4_layers(const Json& config, ModelConfig& out) {
   set_attention_bias(config, "attention_bias", out);
   // "vision" concerns tokens of images alone.
   if (config.get_string("use_bidirectional_attention", "") != "vision") {
@@ -235,6 +235,10 @@ void parse_gemma4(const Json& config, ModelConfig& out) {
     out.experts->routing.normalise = true;
     out.experts->beside_dense = out.experts->router_norm = out.experts->factors = true;
   }
+}
+
+void parse_gemma4(const Json& config, ModelConfig& out) {
+  parse_gemma4_layers(config, out);
   parse_layer_inputs(config, out);
 }
 

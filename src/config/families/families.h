@@ -25,6 +25,7 @@ void parse_gemma2(const Json& config, ModelConfig& out);
 void parse_gemma3(const Json& config, ModelConfig& out);
 void parse_gemma3n(const Json& config, ModelConfig& out);
 void parse_gemma4(const Json& config, ModelConfig& out);
+void parse_gemma4_layers(const Json& config, ModelConfig& out);  // without per-layer inputs
 void parse_phi(const Json& config, ModelConfig& out);
 void parse_phi3(const Json& config, ModelConfig& out);
 void parse_glm(const Json& config, ModelConfig& out);

@@ -13,56 +13,15 @@ namespace {
 
 using enum TensorRole;
 
-// Layers without experts are like Llama's. Q is made in one step or, with q_in_two, by way of a
-// smaller vector.
+// Layers without experts are like Llama's.
 TensorRows latent_tensors(bool q_in_two) {
-  const TensorRows q_rows = {{"model.layers.{}.self_attn.q_a_proj", {q_down}},
-                             {"model.layers.{}.self_attn.q_a_layernorm", {q_down_norm}},
-                             {"model.layers.{}.self_attn.q_b_proj", {q}}};
-  return joined({opening(),
-                 q_in_two ? q_rows : TensorRows{{"model.layers.{}.self_attn.q_proj", {q}}},
-                 {{"model.layers.{}.self_attn.kv_a_proj_with_mqa", {latent, k_rope}},
-                  {"model.layers.{}.self_attn.kv_a_layernorm", {latent_norm}},
-                  {"model.layers.{}.self_attn.kv_b_proj", {k_up, v_up}, TensorLayout::by_head}},
-                 attention_out(),
-                 next_norm(),
-                 gated_mlp(),
-                 deepseek_experts(),
-                 ending()});
-}
-
-std::span<const TensorRow> latent_q_tensors() {
-  static const TensorRows rows = latent_tensors(true);
-  return rows;
+  return joined({opening(), latent_attention(q_in_two), attention_out(), next_norm(), gated_mlp(),
+                 deepseek_experts(), ending()});
 }
 
 std::span<const TensorRow> plain_q_tensors() {
   static const TensorRows rows = latent_tensors(false);
   return rows;
-}
-
-void parse_latent(const Json& text, ModelConfig& out) {
-  LatentConfig& latent = out.latent.emplace();
-  latent.rank = in_range(text.at("kv_lora_rank"), kLargestDim);
-  const Json rope_dim = text.at("qk_rope_head_dim");
-  latent.rope_dim = in_range(rope_dim, kLargestDim);
-  if (latent.rope_dim % 2 != 0) {
-    fail(rope_dim.where(), ": is ", latent.rope_dim,
-         ", expected an even number, since K is rotated in pairs");
-  }
-  latent.nope_dim = in_range(text.at("qk_nope_head_dim"), kLargestDim);
-  latent.v_dim = in_range(text.at("v_head_dim"), kLargestDim);
-  if (const auto rank = text.find("q_lora_rank")) latent.q_rank = in_range(*rank, kLargestDim);
-  if (latent.q_rank == 0) out.tensors = plain_q_tensors();
-  if (const auto heads = text.find("num_key_value_heads");
-      heads && heads->as_int() != out.n_heads) {
-    fail(heads->where(), ": is ", heads->brief(), ", expected ", out.n_heads,
-         ", as many as attention heads: all of them read the latent");
-  }
-  out.ropes[0].rotary_dim = latent.rope_dim;
-  const auto q_dim = static_cast<double>(latent.nope_dim + latent.rope_dim);
-  out.block.attention_scale = yarn_score_factor(text) / std::sqrt(q_dim);
-  out.qkv_bias = out.o_bias = text.get_bool("attention_bias", false);
 }
 
 // Reads the keys for experts that all these families share.
@@ -87,11 +46,6 @@ void parse_deepseek_router(const Json& text, ModelConfig& out) {
   parse_sigmoid_router(text, out);
 }
 
-void set_pairs(const Json& text, ModelConfig& out) {
-  const bool neighbours = is_on(text, "rope_interleave");
-  out.ropes[0].pairs = neighbours ? RopePairs::neighbours : RopePairs::halves;
-}
-
 void parse_deepseek_v2(const Json& text, ModelConfig& out) {
   parse_latent(text, out);
   parse_latent_experts(text, out);
@@ -113,14 +67,14 @@ void parse_deepseek_v2(const Json& text, ModelConfig& out) {
 void parse_deepseek_v3(const Json& text, ModelConfig& out) {
   text.at("first_k_dense_replace");
   parse_latent(text, out);
-  set_pairs(text, out);
+  set_latent_pairs(text, out);
   parse_latent_experts(text, out);
   parse_deepseek_router(text, out);
 }
 
 void parse_glm4_moe_lite(const Json& text, ModelConfig& out) {
   parse_latent(text, out);
-  set_pairs(text, out);
+  set_latent_pairs(text, out);
   parse_latent_experts(text, out);
   parse_deepseek_router(text, out);
 }
@@ -150,7 +104,7 @@ void parse_sparse(const Json& text, ModelConfig& out) {
 // Youtu-LLM: DeepSeek V3 without experts.
 void parse_youtu(const Json& text, ModelConfig& out) {
   parse_latent(text, out);
-  set_pairs(text, out);
+  set_latent_pairs(text, out);
 }
 
 constexpr std::string_view kKimi[] = {"kimi_k2"};
@@ -205,6 +159,51 @@ const Architecture kLatent[] = {
 };
 
 }  // namespace
+
+TensorRows latent_attention(bool q_in_two) {
+  const TensorRows q_rows = {{"model.layers.{}.self_attn.q_a_proj", {q_down}},
+                             {"model.layers.{}.self_attn.q_a_layernorm", {q_down_norm}},
+                             {"model.layers.{}.self_attn.q_b_proj", {q}}};
+  return joined({q_in_two ? q_rows : TensorRows{{"model.layers.{}.self_attn.q_proj", {q}}},
+                 {{"model.layers.{}.self_attn.kv_a_proj_with_mqa", {latent, k_rope}},
+                  {"model.layers.{}.self_attn.kv_a_layernorm", {latent_norm}},
+                  {"model.layers.{}.self_attn.kv_b_proj", {k_up, v_up}, TensorLayout::by_head}}});
+}
+
+std::span<const TensorRow> latent_q_tensors() {
+  static const TensorRows rows = latent_tensors(true);
+  return rows;
+}
+
+void parse_latent(const Json& text, ModelConfig& out, int64_t usual_v_dim) {
+  LatentConfig& latent = out.latent.emplace();
+  latent.rank = in_range(text.at("kv_lora_rank"), kLargestDim);
+  const Json rope_dim = text.at("qk_rope_head_dim");
+  latent.rope_dim = in_range(rope_dim, kLargestDim);
+  if (latent.rope_dim % 2 != 0) {
+    fail(rope_dim.where(), ": is ", latent.rope_dim,
+         ", expected an even number, since K is rotated in pairs");
+  }
+  latent.nope_dim = in_range(text.at("qk_nope_head_dim"), kLargestDim);
+  const bool has_v_dim = usual_v_dim == 0 || text.has("v_head_dim");
+  latent.v_dim = has_v_dim ? in_range(text.at("v_head_dim"), kLargestDim) : usual_v_dim;
+  if (const auto rank = text.find("q_lora_rank")) latent.q_rank = in_range(*rank, kLargestDim);
+  if (latent.q_rank == 0) out.tensors = plain_q_tensors();
+  if (const auto heads = text.find("num_key_value_heads");
+      heads && heads->as_int() != out.n_heads) {
+    fail(heads->where(), ": is ", heads->brief(), ", expected ", out.n_heads,
+         ", as many as attention heads: all of them read the latent");
+  }
+  out.ropes[0].rotary_dim = latent.rope_dim;
+  const auto q_dim = static_cast<double>(latent.nope_dim + latent.rope_dim);
+  out.block.attention_scale = yarn_score_factor(text) / std::sqrt(q_dim);
+  out.qkv_bias = out.o_bias = text.get_bool("attention_bias", false);
+}
+
+void set_latent_pairs(const Json& text, ModelConfig& out) {
+  const bool neighbours = is_on(text, "rope_interleave");
+  out.ropes[0].pairs = neighbours ? RopePairs::neighbours : RopePairs::halves;
+}
 
 std::span<const Architecture> latent_architectures() {
   return kLatent;

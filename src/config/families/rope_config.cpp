@@ -129,6 +129,14 @@ void parse_yarn(const Source& from, RopeConfig& out) {
   }
 }
 
+// The name that Sarvam and vLLM give a yarn with mscale.
+void parse_deepseek_yarn(const Source& from, RopeConfig& out) {
+  if (!from.style.reads_mscale) {
+    fail(from.scaling.where(), ": is deepseek_yarn, expected yarn: no mscale is read here");
+  }
+  parse_yarn(from, out);
+}
+
 // Partial rotary: the first turning_pairs pairs rotate, with the same angles as in a head that
 // rotates fully.
 void parse_proportional(const Source& from, RopeConfig& out) {
@@ -206,6 +214,7 @@ constexpr ScalingRow kScalings[] = {
     {"llama3", RopeScaling::llama3, parse_llama3},
     {kProportional, RopeScaling::none, parse_proportional},
     {"yarn", RopeScaling::yarn, parse_yarn},
+    {"deepseek_yarn", RopeScaling::yarn, parse_deepseek_yarn},
     {"longrope", RopeScaling::longrope, parse_longrope},
     // mrope has three positions for a token of an image. For a token of text all three are equal.
     {"mrope", RopeScaling::none, parse_nothing},
@@ -230,7 +239,7 @@ const ScalingRow& scaling_row(const Json& scaling) {
 void set_part(const Json& holder, const char* key, const RopeStyle& style, int64_t head_dim,
               RopeConfig& out) {
   const auto said = holder.find(key);
-  if (!said) return;
+  if (!said || style.checks_part) return;
   const double part = positive_number(*said);
   if (part == 1) {
     out.rotary_dim = 0;
@@ -276,6 +285,7 @@ void parse_scaling(const Source& from, RopeConfig& out) {
 
 RopeConfig parse_rope(const Json& text, const RopeStyle& style, const ModelConfig& model) {
   RopeConfig out = plain_rope(style, kUnsaid, model.head_dim());
+  if (model.layer(0).v_in_k) out.rotary_dim = model.layer(0).own_k_dim();
   set_part(text, style.part_key, style, model.head_dim(), out);
   if (const auto theta = text.find(style.theta_key)) out.theta = positive_number(*theta);
   if (const auto scaling = find_scaling(text)) {

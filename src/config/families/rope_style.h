@@ -14,6 +14,9 @@ struct RopeStyle {
   double older_theta = 0.0;
   double part = 1.0;        // the part of a head that rotates
   bool reads_part = false;  // reads partial_rotary_factor; else a value below 1 is refused
+  // The family checks partial_rotary_factor itself: with latent attention, sizes of Q's parts say
+  // what rotates.
+  bool checks_part = false;
   RopePairs pairs = RopePairs::halves;
   bool reads_mscale = false;  // reads yarn's mscale and mscale_all_dim; else they are refused
   // Layers with a window have their own plain rotation, with the base under `local_key` or else

@@ -19,7 +19,7 @@ struct InnerTheta {
 // Source: the config classes of transformers 5.24 and 4.57; scripts/check_defaults compares them.
 constexpr InnerTheta kInnerThetas[] = {
     {"qwen2_vl", 1e6, 0},        {"qwen2_vl_text", 1e6, 0},   {"qwen2_5_vl", 1e6, 0},
-    {"qwen2_5_vl_text", 1e6, 0}, {"qwen3_vl_text", 5e5, 5e6},
+    {"qwen2_5_vl_text", 1e6, 0}, {"qwen3_vl_text", 5e5, 5e6}, {"qwen2_5_omni_text", 1e6, 0},
 };
 
 }  // namespace

@@ -60,6 +60,7 @@ struct ExpertsConfig {
   bool router_norm = false;  // the router norms the stream itself, and multiplies by 1 / sqrt(dim)
   bool f32_router = false;   // the files have routers in F32 beside weights in 16 bits
   bool factors = false;      // each expert's final weight is multiplied by the expert's own number
+  double multiplier = 1.0;   // multiplies the output of routed and shared experts together
   std::optional<ClampedSwiglu> swiglu = {};  // replaces the model's activation in experts
 };
 

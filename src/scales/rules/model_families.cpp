@@ -30,6 +30,8 @@ constexpr ModelFamily kFamilies[] = {
     {"kimi_k25", Family::deepseek, Names::projections},
     {"glm4_moe_lite", Family::deepseek, Names::projections},
     {"youtu", Family::deepseek, Names::projections},
+    {"mistral4", Family::deepseek, Names::projections},
+    {"sarvam_mla", Family::deepseek, Names::projections},
     {"deepseek_v32", Family::deepseek_sparse, Names::projections},
     {"glm_moe_dsa", Family::deepseek_sparse, Names::projections},
     {"gpt2", Family::gpt2, Names::parameters, true},
@@ -39,6 +41,7 @@ constexpr ModelFamily kFamilies[] = {
     {"internlm2", Family::internlm2, Names::parameters, true},
     {"baichuan", Family::baichuan, Names::parameters, true},
     {"bamba", Family::bamba, Names::both},
+    {"minicpm3", Family::minicpm3, Names::projections},
 };
 
 }  // namespace

@@ -103,6 +103,11 @@ constexpr RuntimeModel kModels[] = {
     {"PersimmonForCausalLM", "persimmon", {always.until({0, 26}), from({0, 4, 10}), never, always}},
     {"HYV3ForCausalLM", "hy_v3", {from({0, 20}), from({0, 5, 11}), never, from({5, 6})}},
     {"Ernie4_5_MoeForCausalLM", "ernie4_5_moe", {from({0, 9, 2}), from({0, 5, 1}), never, from({4, 54})}},
+    {"Mistral4ForCausalLM", "mistral4", {never, never, never, from({5, 4})}},
+    {"MiniCPM3ForCausalLM", "minicpm3", {always, always, never, from({5, 13})}},
+    {"SarvamMLAForCausalLM", "sarvam_mla", {from({0, 18}), from({0, 5, 10}), never, from({5, 24})}},
+    {"SarvamMoEForCausalLM", "sarvam_moe", {from({0, 18}), from({0, 5, 10}), never, from({5, 24})}},
+    {"Cohere2MoeForCausalLM", "cohere2_moe", {from({0, 21}), from({0, 5, 13}), never, from({5, 9})}},
     {"Gemma3ForConditionalGeneration", "gemma3", {from({0, 8}), from({0, 4, 5}), from({3, 2}), from({4, 50})}},
     {"Gemma3nForConditionalGeneration", "gemma3n", {from({0, 9, 2}), from({0, 4, 9}), never, from({4, 53})}},
     {"Gemma4ForConditionalGeneration", "gemma4", {from({0, 19}), from({0, 5, 11}), never, from({5, 5})}},
@@ -125,6 +130,12 @@ constexpr RuntimeModel kModels[] = {
     {"LlavaOnevisionForConditionalGeneration", "llava_onevision", {always, never, never, always}},
     {"Qwen3VLMoeForConditionalGeneration", "qwen3_vl_moe", {from({0, 11}), from({0, 5, 3}), never, from({4, 57, 1})}},
     {"SmolVLMForConditionalGeneration", "smolvlm", {from({0, 8, 4}), never, never, from({4, 50})}},
+    {"Qwen3OmniMoeForConditionalGeneration", "qwen3_omni_moe", {from({0, 11, 1}), from({0, 5, 4}), never, from({4, 57, 1})}},
+    {"Gemma4UnifiedForConditionalGeneration", "gemma4_unified", {from({0, 23}), from({0, 5, 13}), never, from({5, 10, 1})}},
+    {"Exaone4_5_ForConditionalGeneration", "exaone4_5", {from({0, 20}), never, never, from({5, 8})}},
+    {"Qwen2_5OmniForConditionalGeneration", "qwen2_5_omni", {from({0, 9}), never, never, from({4, 52, 1})}},
+    {"Qwen2_5OmniModel", "qwen2_5_omni", {from({0, 8, 5}), never, never, from({4, 52, 1})}},
+    {"InternS1ForConditionalGeneration", "interns1", {from({0, 10, 1}), from({0, 4, 10}), never, never}},
 };
 // clang-format on
 

@@ -160,6 +160,13 @@ const std::vector<BlockVariant>& block_variants() {
          add_experts(c, {.per_token = 1});
          c.dense_layers = {0};
        }},
+      {"experts beside attention",
+       [](TinyConfig& c) {
+         add_experts(c, {.per_token = 2});
+         c.experts->shared_hidden_dim = 24;
+         c.experts->multiplier = 0.5;
+         c.block.parallel = c.block.shared_norm = true;
+       }},
       {"experts and a shared one",
        [](TinyConfig& c) {
          add_experts(c, {.per_token = 2});

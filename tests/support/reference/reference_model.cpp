@@ -246,6 +246,13 @@ Rows experts(const Rows& x, const Layer& layer, const ModelConfig& config) {
   return out;
 }
 
+Rows times(Rows rows, double multiplier) {
+  for (Vector& row : rows) {
+    for (double& value : row) value *= multiplier;
+  }
+  return rows;
+}
+
 void round_rows(Rows& rows, const ModelConfig& config, const CacheRounding& rounding, int64_t layer,
                 bool is_key) {
   for (Vector& row : rows) {
@@ -337,7 +344,7 @@ ReferenceRun reference_forward(const Checkpoint& checkpoint, const ModelConfig& 
     const Rows z = entering(config.block.parallel ? before : x, ffn_norm, layer, config);
     const Rows fed =
         config.layer(index).feed_forward == FeedForward::experts
-            ? experts(z, layer, config)
+            ? times(experts(z, layer, config), config.experts->multiplier)
             : feed_forward(z, layer, config, {"mlp.gate_proj", "mlp.up_proj", "mlp.down_proj"});
     x = joined(x, fed, post_norms.feed_forward, layer, config);
   }

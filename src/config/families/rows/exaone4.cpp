@@ -8,6 +8,9 @@
 namespace fp8kv {
 namespace {
 
+// The first files of EXAONE 4.5 name their language model so.
+constexpr std::string_view kExaone4Inside[] = {"exaone4_5_text"};
+
 void parse_exaone4(const Json& config, ModelConfig& out) {
   out.block.norm_place = NormPlace::after;
   out.block.qk_norm = QkNorm::per_head;
@@ -27,7 +30,8 @@ Architecture exaone4() {
           .windows = true,
           .parse = parse_exaone4,
           .tensors = olmo2_tensors(),
-          .activations = kSilu};
+          .activations = kSilu,
+          .inner_types = kExaone4Inside};
 }
 
 }  // namespace fp8kv

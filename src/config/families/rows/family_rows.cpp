@@ -6,6 +6,7 @@ namespace fp8kv {
 
 Architecture afmoe();
 Architecture arcee();
+Architecture cohere2_moe();
 Architecture cwm();
 Architecture dots1();
 Architecture ernie4_5();
@@ -14,6 +15,7 @@ Architecture exaone4();
 Architecture exaone_moe();
 Architecture exaone_moe_first_name();
 Architecture flex_olmo();
+Architecture gemma4_unified();
 Architecture glm4v();
 Architecture glm4v_moe();
 Architecture gptj();
@@ -28,11 +30,16 @@ Architecture hyperclova_x();
 Architecture iquest_coder();
 Architecture jais2();
 Architecture mellum();
+Architecture minicpm3();
 Architecture ministral();
+Architecture mistral4();
 Architecture nemotron();
 Architecture olmo();
 Architecture persimmon();
+Architecture qwen3_omni_moe();
 Architecture qwen3_vl_moe();
+Architecture sarvam_mla();
+Architecture sarvam_moe();
 Architecture seed_oss();
 Architecture solar_open();
 Architecture vault_gemma();
@@ -41,6 +48,7 @@ std::span<const Architecture> family_rows() {
   static const std::vector<Architecture> rows = {
       afmoe(),
       arcee(),
+      cohere2_moe(),
       cwm(),
       dots1(),
       ernie4_5(),
@@ -49,6 +57,7 @@ std::span<const Architecture> family_rows() {
       exaone_moe(),
       exaone_moe_first_name(),
       flex_olmo(),
+      gemma4_unified(),
       glm4v(),
       glm4v_moe(),
       gptj(),
@@ -63,11 +72,16 @@ std::span<const Architecture> family_rows() {
       iquest_coder(),
       jais2(),
       mellum(),
+      minicpm3(),
       ministral(),
+      mistral4(),
       nemotron(),
       olmo(),
       persimmon(),
+      qwen3_omni_moe(),
       qwen3_vl_moe(),
+      sarvam_mla(),
+      sarvam_moe(),
       seed_oss(),
       solar_open(),
       vault_gemma(),

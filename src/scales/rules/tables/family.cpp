@@ -35,6 +35,7 @@ constexpr std::array<NamedFamily, kFamilyCount> kFamilyNames = {{
     {Family::internlm2, "internlm2"},
     {Family::baichuan, "baichuan"},
     {Family::bamba, "bamba"},
+    {Family::minicpm3, "minicpm3"},
 }};
 
 constexpr bool families_in_order() {

@@ -25,7 +25,7 @@ enum class Family : uint8_t {
   glm4_moe,
   nemotron_h,
   granite,
-  deepseek,         // DeepSeek V2 and V3, Kimi K2 and K2.5, GLM-4.7 Flash: an MLA cache
+  deepseek,         // DeepSeek V2 and V3, Kimi K2, GLM-4.7 Flash, Mistral 4: an MLA cache
   deepseek_sparse,  // DeepSeek V3.2 and GLM-5: MLA with sparse attention
   gpt2,
   gpt_bigcode,  // StarCoder 1
@@ -34,8 +34,9 @@ enum class Family : uint8_t {
   internlm2,
   baichuan,
   bamba,
+  minicpm3,  // an MLA whose latent vLLM does not cache
 };
-inline constexpr size_t kFamilyCount = static_cast<size_t>(Family::bamba) + 1;
+inline constexpr size_t kFamilyCount = static_cast<size_t>(Family::minicpm3) + 1;
 
 // The family's name: "llama_mistral".
 const char* family_name(Family family);

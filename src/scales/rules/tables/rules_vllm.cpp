@@ -97,6 +97,9 @@ constexpr RuntimeRule kVllmRules[] = {
     RuntimeRule{{}, {}, ignores,
      "the FP8 cache of its sparse attention, fp8_ds_mla, makes scales of its own: these have no use",
      "vllm v0.33: config/cache.py:43-66"}.of({deepseek_sparse}),
+    RuntimeRule{{}, {}, unknown,
+     "caches K and V of each head, which it makes from the latent: these scales are the latent's",
+     "vllm v0.32: models/minicpm3.py:52-160"}.of({minicpm3}),
 
     // Q, K and V in one matrix: there is no k_proj.
     RuntimeRule{{}, {}, unknown, "its loaders of this family were not run before 0.16", kOldKv}
