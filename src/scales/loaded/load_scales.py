@@ -313,6 +313,11 @@ class Sglang:
                     module.quant_method.process_weights_after_loading(module)
 
         DefaultModelLoader.load_weights_and_postprocess = staticmethod(load_weights)
+        with contextlib.suppress(ImportError):
+            # Its rotations for CPUs refuse models that those for GPUs take. Nothing rotates here.
+            from sglang.srt.layers.rotary_embedding import factory
+
+            factory.get_rope_cpu = lambda *rest: factory.get_rope(*rest[:8])
         self.version = sglang.__version__
         self._distributed = False
 

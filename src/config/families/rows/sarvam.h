@@ -2,7 +2,7 @@
 // Internal to config.
 #pragma once
 
-#include "core/config.h"
+#include "core/model/config.h"
 #include "json/json.h"
 
 namespace fp8kv {
