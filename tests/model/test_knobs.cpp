@@ -9,7 +9,7 @@
 
 #include "backend/cpu/cpu_backend.h"
 #include "checkpoint/read_model_config.h"
-#include "support/models/family_knobs.h"
+#include "model/family_knobs.h"
 #include "support/models/family_model.h"
 #include "support/models/goldens.h"
 #include "support/models/run_model.h"

@@ -1,4 +1,4 @@
-#include "support/models/family_knobs.h"
+#include "model/family_knobs.h"
 
 namespace fp8kv::test {
 namespace {
