@@ -19,7 +19,7 @@ class OneRow {
 
   int64_t dim() const { return bench_.quick ? 128 : 4096; }
   ConstTensorView x() const { return x_.view(); }
-  Entry entry() const {
+  InputNorm entry() const {
     return {Norm{.eps = 1e-5f, .weight = reshaped(weight_.view(), {dim()})}, scratch_.view()};
   }
 

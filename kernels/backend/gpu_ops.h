@@ -77,15 +77,15 @@ class GpuBackend final : public Backend {
                     const HeadColumns& out) override;
   void copy_columns(const ConstHeadColumns& from, const HeadColumns& to, int64_t count) override;
   void rope_append(const RopeAppend& args) override;
-  void project_append(const ConstTensorView& x, const Entry& entry, const AttentionWeights& weights,
-                      const RopeAppend& args) override;
+  void project_append(const ConstTensorView& x, const InputNorm& entry,
+                      const AttentionWeights& weights, const RopeAppend& args) override;
   void attention(const ConstTensorView& q, const PagedKv& kv, const Batch& batch,
                  const AttentionOptions& options, const TensorView& out) override;
   void causal_conv(const TensorView& x, const CausalConv& conv, const Batch& batch) override;
   void recur(const Recurrence& args, const Batch& batch, const TensorView& out) override;
   void activate(Activation activation, const TensorView& x,
                 const std::optional<ConstTensorView>& up) override;
-  void hidden(const ConstTensorView& x, const Entry& entry,
+  void hidden(const ConstTensorView& x, const InputNorm& entry,
               const HiddenProducts& products) override;
   void route(const ConstTensorView& logits, const Routing& routing, const RouterTerms& terms,
              const Routed& out) override;

@@ -39,7 +39,7 @@ bool go_together(const Projection& a, const Projection& b) {
 }
 
 // Products for a kernel that fuses rmsnorm with them; nullopt if no such kernel takes them.
-std::optional<NormedProducts> normed_products(const ConstTensorView& x, const Entry& entry,
+std::optional<NormedProducts> normed_products(const ConstTensorView& x, const InputNorm& entry,
                                               std::span<const Projection> projections,
                                               StepSize size) {
   if (!entry.norm || entry.norm->kind != NormKind::rms) return std::nullopt;
@@ -105,7 +105,7 @@ void GpuBackend::linear(const ConstTensorView& x, std::span<const Projection> pr
   }
 }
 
-void GpuBackend::project_append(const ConstTensorView& x, const Entry& entry,
+void GpuBackend::project_append(const ConstTensorView& x, const InputNorm& entry,
                                 const AttentionWeights& weights, const RopeAppend& args) {
   if (x.shape[0] == 0) return;
   const auto normed = normed_products(x, entry, projections_of(weights, args), step_size());
@@ -117,7 +117,7 @@ void GpuBackend::project_append(const ConstTensorView& x, const Entry& entry,
                             device_.multiprocessors());
 }
 
-void GpuBackend::hidden(const ConstTensorView& x, const Entry& entry,
+void GpuBackend::hidden(const ConstTensorView& x, const InputNorm& entry,
                         const HiddenProducts& products) {
   if (x.shape[0] == 0) return;
   const auto& [gate, up, activation] = products;

@@ -25,13 +25,13 @@ std::vector<Projection> projections_of(const AttentionWeights& weights, const Ro
   return {to(weights.q, args.q), to(weights.k, args.k), to(weights.v, args.v)};
 }
 
-ConstTensorView Backend::enter(const ConstTensorView& x, const Entry& entry) {
+ConstTensorView Backend::enter(const ConstTensorView& x, const InputNorm& entry) {
   if (!entry.norm) return x;
   norm(x, *entry.norm, entry.scratch);
   return entry.scratch;
 }
 
-void Backend::project_append(const ConstTensorView& x, const Entry& entry,
+void Backend::project_append(const ConstTensorView& x, const InputNorm& entry,
                              const AttentionWeights& weights, const RopeAppend& args) {
   linear(enter(x, entry), projections_of(weights, args));
   if (weights.norms) {
@@ -46,7 +46,8 @@ void Backend::project_append(const ConstTensorView& x, const Entry& entry,
   rope_append(args);
 }
 
-void Backend::hidden(const ConstTensorView& x, const Entry& entry, const HiddenProducts& products) {
+void Backend::hidden(const ConstTensorView& x, const InputNorm& entry,
+                     const HiddenProducts& products) {
   const ConstTensorView entered = enter(x, entry);
   if (products.gate) {
     linear(entered, std::array{*products.gate, products.up});

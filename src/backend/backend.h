@@ -107,7 +107,7 @@ class Backend : public BackendMemory {
   // Everything before attention: `norm` if entry has one, `linear` to args.q, k and v, norms of Q
   // and K if weights.norms exists, then rope_append. The default calls these ops; an override must
   // give their bits. x [n, dim] activation dtype, not in entry.scratch
-  virtual void project_append(const ConstTensorView& x, const Entry& entry,
+  virtual void project_append(const ConstTensorView& x, const InputNorm& entry,
                               const AttentionWeights& weights, const RopeAppend& args);
 
   // Causal attention over the paged cache.   q [n, n_heads, head_dim]; out [n, n_heads, v_dim]
@@ -133,7 +133,8 @@ class Backend : public BackendMemory {
   // `norm` if entry has one, `linear`, then `activate`. The default calls these ops; an override
   // must give their bits.
   // x: see project_append. REQUIRES that no projection accumulates.
-  virtual void hidden(const ConstTensorView& x, const Entry& entry, const HiddenProducts& products);
+  virtual void hidden(const ConstTensorView& x, const InputNorm& entry,
+                      const HiddenProducts& products);
 
   // Chooses experts for each row of logits [n, experts] f32 by the rules of `routing`; the lower
   // expert comes first among equals.
@@ -202,7 +203,7 @@ class Backend : public BackendMemory {
   StepSize step_size() const { return step_size_; }
 
  private:
-  ConstTensorView enter(const ConstTensorView& x, const Entry& entry);
+  ConstTensorView enter(const ConstTensorView& x, const InputNorm& entry);
 
   StepSize step_size_;
 };

@@ -79,7 +79,7 @@ struct Norm {
 };
 
 // How rows enter products: normalised, or unchanged.
-struct Entry {
+struct InputNorm {
   std::optional<Norm> norm;
   TensorView scratch;  // [n, dim], activation dtype: memory to work in, unspecified afterwards
 };

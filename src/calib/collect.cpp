@@ -160,10 +160,10 @@ class Collector {
       if (config_.experts) clear(workspace.reached.view());
       for (size_t i = 0; i < plan_.batches.size(); ++i) {
         begin_batch(workspace, plan_.batches[i]);
-        workspace.forward.layer(
-            index, of_layer, residual.begin(i), workspace.rows.step.batch(),
-            workspace.rows.cache.layer(index), magnitudes, part_of(index), {},
-            whole ? embedding.layer_input(workspace.rows.step, index) : std::nullopt);
+        const Step& step = workspace.rows.step;
+        LayerStep now{step.batch(), workspace.rows.cache.layer(index), part_of(index), magnitudes};
+        if (whole) now.input = embedding.layer_input(step, index);
+        workspace.forward.layer(index, of_layer, residual.begin(i), now);
         residual.end();
         progress.advance();
         const WindowBatch& batch = plan_.batches[i];

@@ -121,9 +121,9 @@ class Drafting {
     workspace_.rows.begin(next_.ids, next_.plan.batches[index]);
     const Step& step = workspace_.rows.step;
     const TensorView x = input(pass_.plan.batches[index], stream);
-    workspace_.forward.layer(draft_.index, weights, x, step.batch(),
-                             workspace_.rows.cache.layer(draft_.index), magnitudes,
-                             LayerPart::up_to_kv);
+    workspace_.forward.layer(
+        draft_.index, weights, x,
+        {step.batch(), workspace_.rows.cache.layer(draft_.index), LayerPart::up_to_kv, magnitudes});
   }
 
   // Computes the input of the draft layer: [rows, dim].

@@ -174,8 +174,11 @@ void Runner::forward(const KvCache& cache, const ConstTensorView& positions) {
   embedding_->embed(step_, x);
   for (size_t i = 0; i < layers_.size(); ++i) {
     const auto layer = static_cast<int64_t>(i);
-    forward_.layer(layer, layers_[i], x, step_.batch(), cache.layer(layer), std::nullopt,
-                   LayerPart::whole, states_.layer(layer), embedding_->layer_input(step_, layer));
+    forward_.layer(layer, layers_[i], x,
+                   {.batch = step_.batch(),
+                    .kv = cache.layer(layer),
+                    .state = states_.layer(layer),
+                    .input = embedding_->layer_input(step_, layer)});
   }
   const ConstTensorView rows = step_.last_rows();
   const int64_t n = rows.shape[0];

@@ -17,8 +17,8 @@
 #include "generate/sampling.h"
 #include "model/cache/kv_cache.h"
 #include "model/embedding.h"
-#include "model/layer_states.h"
 #include "model/model.h"
+#include "model/parts/layer_states.h"
 #include "model/step.h"
 
 namespace fp8kv {

@@ -4,7 +4,7 @@
 #include <array>
 
 #include "base/error.h"
-#include "model/streams.h"
+#include "model/parts/streams.h"
 #include "model/weights/weight_loader.h"
 
 namespace fp8kv {

@@ -8,21 +8,12 @@
 
 #include "base/error.h"
 #include "model/computable.h"
-#include "model/rope.h"
-#include "model/score_bias.h"
+#include "model/parts/projections.h"
+#include "model/parts/score_bias.h"
 #include "model/weights/check_rows.h"
 
 namespace fp8kv {
 namespace {
-
-Projection project_to(const Linear& linear, const TensorView& out) {
-  return {linear.weight, linear.bias, out, false, linear.codes};
-}
-
-// Adds the product to `out`.
-Projection project_onto(const Linear& linear, const TensorView& out) {
-  return {linear.weight, linear.bias, out, true, linear.codes};
-}
 
 // Whether a block's output, times `multiplier`, is added to the residual stream unchanged.
 bool adds_plainly(const BlockConfig& block, double multiplier) {
@@ -49,17 +40,9 @@ Forward::Forward(Backend& backend, const ModelConfig& config, int64_t max_rows,
                  int64_t max_positions)
     : backend_(backend),
       config_(checked(config)),
-      activation_(backend.activation_dtype(config.dtype)) {
-  for (size_t i = 0; i < config.ropes.size(); ++i) {
-    const int64_t size = config.rope_head_dim(static_cast<int32_t>(i));
-    ropes_.push_back(size == 0 ? RopeTable() : rope_rows(config.ropes[i], size, max_positions));
-  }
-  no_rope_ = rope_rows({.rotary_dim = 2}, 2, 1);
-  no_positions_ = backend.allocate(DType::i32, Shape{max_rows});
-  const auto buffer = [&](int64_t width) {
-    return backend.allocate(activation_, Shape{max_rows, width});
-  };
-  normed_ = buffer(config.dim);
+      memory_(backend, backend.activation_dtype(config.dtype), max_rows),
+      ropes_(memory_, config, max_positions) {
+  normed_ = memory_.rows(config.dim);
   int64_t q_size = 0, k_size = 0, v_size = 0, attended_size = 0;
   for (const LayerDescription& layer : config.layers) {
     q_size = std::max(q_size, config.n_heads * layer.k_head_dim);
@@ -67,93 +50,42 @@ Forward::Forward(Backend& backend, const ModelConfig& config, int64_t max_rows,
     v_size = std::max(v_size, layer.n_kv_heads * layer.v_head_dim);
     attended_size = std::max(attended_size, config.n_heads * layer.v_head_dim);
   }
-  q_ = buffer(q_size);
-  k_ = buffer(k_size);
-  v_ = buffer(v_size);
-  attended_ = buffer(attended_size);
-  if (config.block.attention_gated) attn_gate_ = buffer(attended_size);
-  if (config.recurrence) {
-    const RecurrenceConfig& state = *config.recurrence;
-    state_q_ = buffer(state.k_width());
-    state_k_ = buffer(state.k_width());
-    state_v_ = buffer(state.v_width());
-    state_gate_ = buffer(state.v_width());
-    state_read_ = buffer(state.v_width());
-    state_step_ = backend.allocate(DType::f32, Shape{max_rows, state.v_heads});
-    state_strength_ = backend.allocate(DType::f32, Shape{max_rows, state.v_heads});
-  }
+  q_ = memory_.rows(q_size);
+  k_ = memory_.rows(k_size);
+  v_ = memory_.rows(v_size);
+  attended_ = memory_.rows(attended_size);
+  if (config.block.attention_gated) attn_gate_ = memory_.rows(attended_size);
   bool any_dense = false;
   int64_t hidden_dim = config.layer_input_dim;
   for (int64_t i = 0; i < config.n_layers(); ++i) {
     any_dense = any_dense || config.has_dense(i);
     hidden_dim = std::max(hidden_dim, config.hidden_dim_of(i));
   }
-  if (any_dense && config.block.gated) gate_ = buffer(hidden_dim);
-  if (any_dense || config.layer_input_dim > 0) up_ = buffer(hidden_dim);
-  if (config.experts) experts_.emplace(backend, config, max_rows);
-  if (config.latent) latent_.emplace(backend, config, max_rows);
-  if (config.streams) streams_.emplace(backend, config, max_rows);
-  if (config.laurel_rank > 0) {
-    laurel_ = buffer(config.dim);
-    laurel_low_ = buffer(config.laurel_rank);
-  }
-  if (config.experts || !all_add_plainly(config)) output_ = buffer(config.dim);
+  if (any_dense && config.block.gated) gate_ = memory_.rows(hidden_dim);
+  if (any_dense || config.layer_input_dim > 0) up_ = memory_.rows(hidden_dim);
+  if (config.recurrence) state_.emplace(memory_, config);
+  if (config.experts) experts_.emplace(memory_, config);
+  if (config.latent) latent_.emplace(memory_, config);
+  if (config.streams) streams_.emplace(memory_, config);
+  if (config.laurel_rank > 0) laurel_.emplace(memory_, config);
+  if (config.experts || !all_add_plainly(config)) output_ = memory_.rows(config.dim);
   if (config.experts && (config.experts->beside_dense || config.block.parallel)) {
-    mixed_ = buffer(config.dim);
+    mixed_ = memory_.rows(config.dim);
   }
-  if (config.embed_dim > 0) down_ = buffer(config.embed_dim);
+  if (config.embed_dim > 0) down_ = memory_.rows(config.embed_dim);
   if (config.block.score_bias != ScoreBias::none) {
-    score_bias_ = to_backend(score_bias_table(config, max_positions), config.n_heads);
+    const std::vector<float> bias = score_bias_table(config, max_positions);
+    score_bias_ = memory_.make({reinterpret_cast<const std::byte*>(bias.data()), DType::f32,
+                                Shape{config.n_heads, max_positions}});
   }
 }
 
-Tensor Forward::to_backend(const std::vector<float>& rows, int64_t n_rows) const {
-  const Shape shape{n_rows, static_cast<int64_t>(rows.size()) / n_rows};
-  Tensor tensor = backend_.allocate(DType::f32, shape);
-  backend_.copy_in(tensor.view(),
-                   {reinterpret_cast<const std::byte*>(rows.data()), DType::f32, shape});
-  return tensor;
-}
-
-Forward::RopeTable Forward::rope_rows(const RopeConfig& rope, int64_t head_dim,
-                                      int64_t positions) const {
-  RopeTable table{to_backend(rope_table(rope, head_dim, positions, rope.k_factor), positions),
-                  {},
-                  {},
-                  rope.pairs};
-  const bool grows = rope.q_growth != 0.0;
-  const bool whole = rotary_dim(rope, head_dim) == head_dim;
-  if ((grows && whole) || rope.k_factor != 1.0) {
-    table.q_rows = to_backend(q_rope_table(rope, head_dim, positions), positions);
-  }
-  const bool reached = static_cast<double>(positions) + rope.q_growth_from > rope.original_context;
-  if (grows && !whole && reached) {
-    RopeConfig still = rope;
-    still.turns = false;
-    still.rotary_dim = 0;
-    still.attention_factor = 1.0;
-    table.q_growth = to_backend(q_rope_table(still, head_dim, positions), positions);
-  }
-  return table;
-}
-
-uint64_t Forward::bytes() const {
-  uint64_t bytes = 0;
-  for (const RopeTable& rope : ropes_) {
-    if (rope.rows.view().shape.rank() == 0) continue;
-    bytes += rope.rows.view().bytes() * (rope.q_rows ? 2 : 1);
-    if (rope.q_growth) bytes += rope.q_growth->view().bytes();
-  }
-  for (const Tensor* each :
-       {&no_rope_.rows,   &no_positions_, &normed_,  &q_,          &k_,          &v_,
-        &attended_,       &gate_,         &up_,      &output_,     &down_,       &attn_gate_,
-        &state_q_,        &state_k_,      &state_v_, &state_gate_, &state_read_, &state_step_,
-        &state_strength_, &mixed_,        &laurel_,  &laurel_low_}) {
-    if (each->view().shape.rank() > 0) bytes += each->view().bytes();
-  }
-  if (score_bias_) bytes += score_bias_->view().bytes();
-  return bytes + (experts_ ? experts_->bytes() : 0) + (latent_ ? latent_->bytes() : 0) +
-         (streams_ ? streams_->bytes() : 0);
+TensorView Forward::recur(const LayerWeights& weights, const ConstTensorView& x, const Batch& batch,
+                          const LayerState& state) {
+  const double multiplier = config_.recurrence->multipliers.in;
+  return state_->run(*weights.state,
+                     entered(x, input_norm(weights.attn_norm, x.shape[0]), multiplier), batch,
+                     state);
 }
 
 void Forward::count_experts(const std::optional<TensorView>& counts) {
@@ -165,76 +97,25 @@ void Forward::show_projected(
   see_projected_ = std::move(see);
 }
 
-TensorView Forward::scratch(const Tensor& buffer, int64_t rows, int64_t width) const {
+TensorView Forward::view_of(const Tensor& buffer, int64_t rows, int64_t width) const {
   FP8KV_ASSERT(rows <= buffer.view().shape[0]);
-  return {buffer.view().data, activation_, Shape{rows, width}};
+  return {buffer.view().data, memory_.activation(), Shape{rows, width}};
 }
 
 void Forward::layer(int64_t index, const LayerWeights& weights, const TensorView& x,
-                    const Batch& batch, const PagedKv& kv,
-                    const std::optional<TensorView>& magnitudes, LayerPart part,
-                    const LayerState& state, const std::optional<ConstTensorView>& input) {
+                    const LayerStep& step) {
   MixedRows mixed;
   if (config_.attends(index)) {
-    const AttentionInputs inputs = project(index, weights, x, batch, kv, magnitudes);
+    const AttentionInputs inputs = project(index, weights, x, step.batch, step.kv, step.magnitudes);
     if (see_projected_) see_projected_(inputs, x);
-    if (part == LayerPart::up_to_kv) return;
+    if (step.part == LayerPart::up_to_kv) return;
     const int64_t n = x.shape[0], heads = config_.n_heads, size = config_.layer(index).v_head_dim;
-    const TensorView attended = reshaped(scratch(attended_, n, heads * size), {n, heads, size});
-    attend(index, inputs, batch, kv, attended);
+    const TensorView attended = reshaped(view_of(attended_, n, heads * size), {n, heads, size});
+    attend(index, inputs, step.batch, step.kv, attended);
     mixed.attended = attended;
   }
-  if (config_.keeps_state(index)) mixed.read = recur(weights, x, batch, state);
-  finish(weights, mixed, x, input);
-}
-
-TensorView Forward::recur(const LayerWeights& weights, const ConstTensorView& x, const Batch& batch,
-                          const LayerState& state) {
-  const RecurrenceConfig& sizes = *config_.recurrence;
-  const StateWeights& own = *weights.state;
-  const int64_t n = x.shape[0], heads = sizes.v_heads, width = sizes.v_width();
-  const TensorView q = scratch(state_q_, n, sizes.k_width());
-  const TensorView k = scratch(state_k_, n, sizes.k_width());
-  const TensorView v = scratch(state_v_, n, width), gate = scratch(state_gate_, n, width);
-  const TensorView read = scratch(state_read_, n, width);
-  const TensorView step = state_step_.first(n), strength = state_strength_.first(n);
-  std::vector<Projection> projections = {project_to(own.q, q), project_to(own.k, k),
-                                         project_to(own.v, v), project_to(own.gate, gate),
-                                         project_to(own.step, step)};
-  if (own.strength) projections.push_back(project_to(*own.strength, strength));
-  const StateMultipliers& by = sizes.multipliers;
-  backend_.linear(entered(x, entry(weights.attn_norm, n), by.in), projections);
-  multiply(gate, by.gate);
-  multiply(v, by.v);
-  multiply(k, by.k);
-  multiply(q, by.q);
-  multiply(step, by.step);
-  backend_.causal_conv(q, {own.conv_q.weight, own.conv_q.bias, state.conv_q}, batch);
-  backend_.causal_conv(k, {own.conv_k.weight, own.conv_k.bias, state.conv_k}, batch);
-  backend_.causal_conv(v, {own.conv_v.weight, own.conv_v.bias, state.conv_v}, batch);
-  Recurrence args;
-  args.update = sizes.update;
-  args.q = reshaped(q, {n, sizes.k_heads, sizes.k_dim});
-  args.k = reshaped(k, {n, sizes.k_heads, sizes.k_dim});
-  args.v = reshaped(v, {n, heads, sizes.v_dim});
-  args.step = step;
-  if (own.strength) args.strength = strength;
-  args.a_log = own.decay;
-  args.step_bias = own.step_bias;
-  args.least_step = static_cast<float>(sizes.least_step);
-  args.most_step = static_cast<float>(sizes.most_step);
-  args.skip = own.skip;
-  args.unit = sizes.update == StateUpdate::delta;
-  args.state = state.recurrent;
-  backend_.recur(args, batch, reshaped(read, {n, heads, sizes.v_dim}));
-  const Shape by_head = {n * heads, sizes.v_dim};
-  const Shape by_group = {n * sizes.k_heads, width / sizes.k_heads};
-  const auto norm = [&](const TensorView& rows) { backend_.norm(rows, own.norm.value(), rows); };
-  if (sizes.norm == StateNorm::heads) norm(reshaped(read, by_head));
-  if (sizes.norm == StateNorm::groups) norm(reshaped(read, by_group));
-  backend_.activate(Activation::silu, gate, read);
-  if (sizes.norm == StateNorm::groups_after_gate) norm(reshaped(gate, by_group));
-  return gate;
+  if (config_.keeps_state(index)) mixed.read = recur(weights, x, step.batch, step.state);
+  finish(weights, mixed, x, step.input);
 }
 
 AttentionInputs Forward::project(int64_t index, const LayerWeights& weights, const TensorView& rows,
@@ -248,22 +129,22 @@ AttentionInputs Forward::project(int64_t index, const LayerWeights& weights, con
   const int64_t kv_heads = config_.writes_cache(index) ? layer.n_kv_heads : 0;
   const int64_t k_size = layer.own_k_dim(), v_size = layer.v_head_dim;
   const AttentionInputs inputs{
-      reshaped(scratch(q_, n, heads * size), {n, heads, size}),
-      reshaped(scratch(k_, n, kv_heads * k_size), {n, kv_heads, k_size}),
-      reshaped(scratch(v_, n, kv_heads * v_size), {n, kv_heads, v_size}),
+      reshaped(view_of(q_, n, heads * size), {n, heads, size}),
+      reshaped(view_of(k_, n, kv_heads * k_size), {n, kv_heads, k_size}),
+      reshaped(view_of(v_, n, kv_heads * v_size), {n, kv_heads, v_size}),
       weights.sinks,
   };
-  const Entry in = entry(weights.attn_norm, n);
+  const InputNorm in = input_norm(weights.attn_norm, n);
   const double multiplier = config_.block.attention_in_multiplier;
-  const RopeAppend args =
-      rotation(config_.layer_ropes[static_cast<size_t>(index)], inputs, batch, kv, magnitudes);
+  const RopeAppend args = ropes_.rotation(config_.layer_ropes[static_cast<size_t>(index)], inputs,
+                                          batch, kv, magnitudes);
   if (latent_) {
     latent_->project(weights, entered(x, in, multiplier), inputs.q, inputs.k, inputs.v);
-    grow_q(config_.layer_ropes[static_cast<size_t>(index)], args);
+    ropes_.grow_q(config_.layer_ropes[static_cast<size_t>(index)], args);
     backend_.rope_append(args);
   } else if (config_.qk_norm_rotated) {
     project_rotated(entered(x, in, multiplier), weights.attn, args,
-                    rotation(-1, inputs, batch, kv, magnitudes));
+                    ropes_.rotation(-1, inputs, batch, kv, magnitudes));
   } else if (multiplier != 1.0) {
     backend_.project_append(entered(x, in, multiplier), {}, weights.attn, args);
   } else {
@@ -276,7 +157,7 @@ void Forward::project_rotated(const ConstTensorView& x, const AttentionWeights& 
                               const RopeAppend& rotated, const RopeAppend& appended) {
   const auto n = x.shape[0];
   const auto rotate_and_norm = [&](const TensorView& heads, const Norm& norm) {
-    backend_.rope_append(alone(heads, rotated));
+    backend_.rope_append(rotate_alone(heads, rotated));
     const TensorView rows = reshaped(heads, {n * heads.shape[1], heads.shape[2]});
     backend_.norm(rows, norm, rows);
   };
@@ -287,40 +168,18 @@ void Forward::project_rotated(const ConstTensorView& x, const AttentionWeights& 
   backend_.rope_append(appended);
 }
 
-void Forward::grow_q(int32_t rope, const RopeAppend& args) {
-  if (rope < 0 || !ropes_[static_cast<size_t>(rope)].q_growth) return;
-  RopeAppend growth = alone(args.q, args);
-  growth.rope = ropes_[static_cast<size_t>(rope)].q_growth->view();
-  growth.q_rope = {};
-  growth.pairs = RopePairs::halves;
-  backend_.rope_append(growth);
-}
-
-RopeAppend Forward::alone(const TensorView& heads, const RopeAppend& args) const {
-  const int64_t n = heads.shape[0];
-  const auto none = [&](const TensorView& like) {
-    return reshaped(scratch(k_, n, 0), {n, 0, like.shape[2]});
-  };
-  RopeAppend out = args;
-  out.q = heads;
-  out.k = none(args.k);
-  out.v = none(args.v);
-  out.magnitudes = {};
-  return out;
-}
-
 void Forward::append(const AttentionInputs& inputs, const Batch& batch, const PagedKv& kv) {
-  backend_.rope_append(rotation(-1, inputs, batch, kv, std::nullopt));
+  backend_.rope_append(ropes_.rotation(-1, inputs, batch, kv, std::nullopt));
 }
 
 // The config says which norms exist, not the weights that were found.
-Entry Forward::entry(const std::optional<Norm>& norm, int64_t rows) const {
+InputNorm Forward::input_norm(const std::optional<Norm>& norm, int64_t rows) const {
   FP8KV_ASSERT(norm.has_value() == norms_input(config_.block.norm_place));
-  return {norm, scratch(normed_, rows, config_.dim)};
+  return {norm, view_of(normed_, rows, config_.dim)};
 }
 
 // Rows x as products take them, normalised and times `multiplier`; x itself if there is no norm.
-ConstTensorView Forward::entered(const ConstTensorView& x, const Entry& in, double multiplier) {
+ConstTensorView Forward::entered(const ConstTensorView& x, const InputNorm& in, double multiplier) {
   FP8KV_ASSERT(in.norm || multiplier == 1.0);
   if (!in.norm) return x;
   backend_.norm(x, *in.norm, in.scratch);
@@ -330,25 +189,6 @@ ConstTensorView Forward::entered(const ConstTensorView& x, const Entry& in, doub
 
 void Forward::multiply(const TensorView& x, double multiplier) {
   if (multiplier != 1.0) backend_.scale(x, static_cast<float>(multiplier), 0.0f);
-}
-
-RopeAppend Forward::rotation(int32_t rope, const AttentionInputs& inputs, const Batch& batch,
-                             const PagedKv& kv, const std::optional<TensorView>& magnitudes) const {
-  const RopeTable& table = rope < 0 ? no_rope_ : ropes_[static_cast<size_t>(rope)];
-  RopeAppend args{.q = inputs.q,
-                  .k = inputs.k,
-                  .v = inputs.v,
-                  .rope = table.rows.view(),
-                  .batch = batch,
-                  .kv = kv,
-                  .round_to = config_.dtype,
-                  .magnitudes = magnitudes,
-                  .pairs = table.pairs};
-  if (table.q_rows) args.q_rope = table.q_rows->view();
-  if (rope < 0) {
-    args.batch.positions = {no_positions_.view().data, DType::i32, Shape{inputs.q.shape[0]}};
-  }
-  return args;
 }
 
 void Forward::attend(int64_t index, const AttentionInputs& inputs, const Batch& batch,
@@ -374,10 +214,11 @@ void Forward::finish(const LayerWeights& weights, const MixedRows& mixed, const 
     finish_stream(weights, mixed, made);
     streams_->correct(*weights.streams, made, x);
     const TensorView active = streams_->for_input(*weights.streams, x);
-    return streams_->add_to_others(taken_in(weights.input.value(), input.value(), active), x);
+    return streams_->add_to_others(layer_input_term(weights.input.value(), input.value(), active),
+                                   x);
   }
   finish_stream(weights, mixed, x);
-  if (weights.input) backend_.add(x, taken_in(*weights.input, input.value(), x), 1.0f);
+  if (weights.input) backend_.add(x, layer_input_term(*weights.input, input.value(), x), 1.0f);
   if (weights.scale != 1.0f) backend_.scale(x, weights.scale, 0.0f);
 }
 
@@ -409,30 +250,23 @@ void Forward::add_attended(const LayerWeights& weights, const ConstTensorView& a
   ConstTensorView flat{attended.data, attended.dtype,
                        Shape{x.shape[0], attended.shape.elements() / x.shape[0]}};
   if (latent_) flat = latent_->values(*weights.latent, attended);
-  if (weights.laurel) go_around(*weights.laurel, x, entry(weights.attn_norm, x.shape[0]));
+  std::optional<TensorView> around;
+  if (weights.laurel) {
+    around =
+        laurel_->run(*weights.laurel, entered(x, input_norm(weights.attn_norm, x.shape[0]), 1.0));
+  }
   add_output(weights.o, weights.attn_gate ? gated(weights, flat, x) : flat, weights.attn_post_norm,
              x, config_.block.attention_out_multiplier);
-  if (!weights.laurel) return;
-  backend_.add(x, laurel_.first(x.shape[0]), 1.0f);
+  if (!around) return;
+  backend_.add(x, *around, 1.0f);
   backend_.scale(x, std::sqrt(0.5f), 0.0f);
 }
 
-// laurel_ = the output of the way around attention.
-void Forward::go_around(const LaurelWeights& weights, const ConstTensorView& x, const Entry& in) {
-  const int64_t n = x.shape[0];
-  const TensorView low = laurel_low_.first(n), around = laurel_.first(n);
-  backend_.norm(x, in.norm.value(), in.scratch);
-  backend_.linear(in.scratch, std::array{project_to(weights.down, low)});
-  backend_.linear(low, std::array{project_to(weights.up, around)});
-  backend_.norm(around, weights.norm, around);
-  backend_.add(around, in.scratch, 1.0f);
-}
-
 // Returns what the layer's own input adds to the stream.
-TensorView Forward::taken_in(const LayerInput& weights, const ConstTensorView& input,
-                             const ConstTensorView& x) {
-  const TensorView gate = scratch(up_, x.shape[0], config_.layer_input_dim);
-  const TensorView output = scratch(output_, x.shape[0], config_.dim);
+TensorView Forward::layer_input_term(const LayerInput& weights, const ConstTensorView& input,
+                                     const ConstTensorView& x) {
+  const TensorView gate = view_of(up_, x.shape[0], config_.layer_input_dim);
+  const TensorView output = view_of(output_, x.shape[0], config_.dim);
   backend_.linear(x, std::array{project_to(weights.gate, gate)});
   backend_.activate(config_.block.activation, gate, input);
   backend_.linear(gate, std::array{project_to(weights.out, output)});
@@ -443,9 +277,9 @@ TensorView Forward::taken_in(const LayerInput& weights, const ConstTensorView& i
 // Attention's output, times the sigmoid of a product of attention's input rows.
 ConstTensorView Forward::gated(const LayerWeights& weights, const ConstTensorView& attended,
                                const ConstTensorView& x) {
-  const TensorView gate = scratch(attn_gate_, x.shape[0], attended.shape[1]);
+  const TensorView gate = view_of(attn_gate_, x.shape[0], attended.shape[1]);
   const ConstTensorView rows =
-      entered(x, entry(weights.attn_norm, x.shape[0]), config_.block.attention_in_multiplier);
+      entered(x, input_norm(weights.attn_norm, x.shape[0]), config_.block.attention_in_multiplier);
   backend_.linear(rows, std::array{project_to(*weights.attn_gate, gate)});
   backend_.activate(Activation::sigmoid, gate, attended);
   return gate;
@@ -454,9 +288,9 @@ ConstTensorView Forward::gated(const LayerWeights& weights, const ConstTensorVie
 // The output of a layer's experts. Beside attention it waits in memory of its own.
 TensorView Forward::mix(const LayerWeights& weights, const TensorView& x) {
   const int64_t n = x.shape[0];
-  const ConstTensorView rows = entered(x, entry(weights.ffn_norm, n), 1.0);
+  const ConstTensorView rows = entered(x, input_norm(weights.ffn_norm, n), 1.0);
   const TensorView output =
-      config_.block.parallel ? mixed_.first(n) : scratch(output_, n, config_.dim);
+      config_.block.parallel ? mixed_.first(n) : view_of(output_, n, config_.dim);
   experts_->choose(*weights.experts, rows);
   experts_->run(*weights.experts, rows, output);
   return output;
@@ -467,8 +301,8 @@ TensorView Forward::mix(const LayerWeights& weights, const TensorView& x) {
 void Forward::mix_beside_dense(const LayerWeights& weights, const TensorView& x) {
   const LayerExperts& experts = *weights.experts;
   const int64_t n = x.shape[0];
-  const TensorView output = scratch(output_, n, config_.dim), mixed = mixed_.first(n);
-  const TensorView rows = scratch(normed_, n, config_.dim);
+  const TensorView output = view_of(output_, n, config_.dim), mixed = mixed_.first(n);
+  const TensorView rows = view_of(normed_, n, config_.dim);
   backend_.linear(hidden(weights, x), std::array{project_to(weights.down, output)});
   backend_.norm(output, experts.beside->dense_post, output);
   backend_.norm(x, experts.router_norm.value(), rows);
@@ -483,12 +317,12 @@ void Forward::mix_beside_dense(const LayerWeights& weights, const TensorView& x)
 // The feed-forward part up to its last product.   [n, hidden_dim]
 TensorView Forward::hidden(const LayerWeights& weights, const TensorView& x) {
   const int64_t n = x.shape[0], hidden_dim = weights.up.weight.shape[0];
-  const TensorView up = scratch(up_, n, hidden_dim);
+  const TensorView up = view_of(up_, n, hidden_dim);
   HiddenProducts products{{}, project_to(weights.up, up), config_.block.activation};
   if (config_.block.gated) {
-    products.gate = project_to(*weights.gate, scratch(gate_, n, hidden_dim));
+    products.gate = project_to(*weights.gate, view_of(gate_, n, hidden_dim));
   }
-  const Entry in = entry(weights.ffn_norm, n);
+  const InputNorm in = input_norm(weights.ffn_norm, n);
   const double multiplier = config_.block.gate_multiplier;
   if (weights.gate_cut || multiplier != 1.0) {
     const TensorView gate = products.gate.value().out;
@@ -511,7 +345,7 @@ void Forward::add_output(const Linear& linear, const ConstTensorView& from,
   if (adds_plainly(block, multiplier)) {
     backend_.linear(from, std::array{project_onto(linear, x)});
   } else {
-    const TensorView output = scratch(output_, x.shape[0], config_.dim);
+    const TensorView output = view_of(output_, x.shape[0], config_.dim);
     backend_.linear(from, std::array{project_to(linear, output)});
     return join(output, post_norm, x, multiplier);
   }
@@ -529,7 +363,7 @@ void Forward::join(const TensorView& output, const std::optional<Norm>& post_nor
 
 void Forward::head(const HeadWeights& weights, const TensorView& x, const ConstTensorView& rows,
                    const TensorView& logits) {
-  const TensorView chosen = scratch(normed_, rows.shape[0], config_.dim);
+  const TensorView chosen = view_of(normed_, rows.shape[0], config_.dim);
   if (streams_) {
     streams_->merge(weights.streams, x, rows, chosen);
   } else {

@@ -8,28 +8,35 @@
 
 #include "backend/backend.h"
 #include "core/model/config.h"
-#include "model/experts.h"
-#include "model/latent.h"
-#include "model/layer_states.h"
-#include "model/streams.h"
+#include "model/parts/attention_inputs.h"
+#include "model/parts/experts.h"
+#include "model/parts/forward_memory.h"
+#include "model/parts/latent.h"
+#include "model/parts/laurel.h"
+#include "model/parts/layer_states.h"
+#include "model/parts/rope_tables.h"
+#include "model/parts/state.h"
+#include "model/parts/streams.h"
 #include "model/weights/weights.h"
 
 namespace fp8kv {
-
-// Q, K and V of a step's rows, rotated and rounded as the cache takes them. Scratch of the Forward
-// that made them, valid until its next projection.
-struct AttentionInputs {
-  TensorView q;     // [n, n_heads, k_head_dim]
-  TensorView k, v;  // see RopeAppend: [n, n_kv_heads, ..]; without heads if the layer
-                    // reads another layer's cache
-  std::optional<ConstTensorView> sinks = {};  // the layer's sinks: see AttentionOptions
-};
 
 // A step's rows after attention or the recurrence; empty if the layer only feeds forward. `read` is
 // scratch of the Forward that made it, valid until its next recurrence.
 struct MixedRows {
   std::optional<ConstTensorView> attended = {};  // [n, n_heads, v_head_dim]
   std::optional<ConstTensorView> read = {};      // [n, v_width]; only if the layer keeps a state
+};
+
+// A layer takes these beside its weights and rows.
+struct LayerStep {
+  Batch batch;
+  PagedKv kv;  // read, and appended to if the cache is the layer's own
+  LayerPart part = LayerPart::whole;
+  // Q, K and V are observed as they are cached; see RopeAppend. Absent: they are not.
+  std::optional<TensorView> magnitudes = {};
+  LayerState state = {};                      // of a layer that keeps one; see Batch::states
+  std::optional<ConstTensorView> input = {};  // the layer's own, from Embedding, if it has one
 };
 
 // Scratch memory and the forward pass, for steps of up to `max_rows` rows and positions below
@@ -40,13 +47,9 @@ class Forward {
   Forward(Backend& backend, const ModelConfig& config, int64_t max_rows, int64_t max_positions);
 
   // Runs layer `index` on x [n, dim], in place. Models with several streams have x
-  // [n, streams * dim], here and below. The layer reads the cache `kv`, and appends to it if the
-  // cache is its own. With `magnitudes`, Q, K and V are observed as they are cached (see
-  // RopeAppend). `state` is the memory of a layer that keeps a state; see Batch::states. `input` is
-  // Embedding's input for the layer, if the model has such inputs.
-  void layer(int64_t index, const LayerWeights& weights, const TensorView& x, const Batch& batch,
-             const PagedKv& kv, const std::optional<TensorView>& magnitudes, LayerPart part,
-             const LayerState& state = {}, const std::optional<ConstTensorView>& input = {});
+  // [n, streams * dim], here and below.
+  void layer(int64_t index, const LayerWeights& weights, const TensorView& x,
+             const LayerStep& step);
 
   // Runs rows x [n, dim] through layer `index`, which keeps a state, up to its last product.
   // [n, v_width]
@@ -85,37 +88,22 @@ class Forward {
   // See `project` for x. Empty: stops calling.
   void show_projected(std::function<void(const AttentionInputs& inputs, const TensorView& x)> see);
 
-  DType activation_dtype() const { return activation_; }
-  uint64_t bytes() const;  // scratch memory
+  DType activation_dtype() const { return memory_.activation(); }
+  uint64_t bytes() const { return memory_.bytes(); }  // scratch memory
 
  private:
-  TensorView scratch(const Tensor& buffer, int64_t rows, int64_t width) const;
-  struct RopeTable {
-    Tensor rows;                   // [max_positions, rotary_dim] f32
-    std::optional<Tensor> q_rows;  // if Q has a table of its own
-    // [max_positions, head_dim] f32: Q's multiplier, for heads that rotate in a part alone
-    std::optional<Tensor> q_growth;
-    RopePairs pairs = RopePairs::halves;
-  };
-
-  // Multiplies Q by its growth, if the rotation has a table of it.
-  void grow_q(int32_t rope, const RopeAppend& args);
-  // `heads` in place of Q, without K and V: they rotate, and nothing is appended or observed.
-  RopeAppend alone(const TensorView& heads, const RopeAppend& args) const;
-  Tensor to_backend(const std::vector<float>& rows, int64_t n_rows) const;
-  RopeTable rope_rows(const RopeConfig& rope, int64_t head_dim, int64_t positions) const;
-  Entry entry(const std::optional<Norm>& norm, int64_t rows) const;
-  ConstTensorView entered(const ConstTensorView& x, const Entry& in, double multiplier);
+  TensorView view_of(const Tensor& buffer, int64_t rows, int64_t width) const;
+  InputNorm input_norm(const std::optional<Norm>& norm, int64_t rows) const;
+  ConstTensorView entered(const ConstTensorView& x, const InputNorm& in, double multiplier);
   void multiply(const TensorView& x, double multiplier);
   void finish_stream(const LayerWeights& weights, const MixedRows& mixed, const TensorView& x);
   void add_attended(const LayerWeights& weights, const ConstTensorView& attended,
                     const TensorView& x);
-  void go_around(const LaurelWeights& weights, const ConstTensorView& x, const Entry& in);
   TensorView hidden(const LayerWeights& weights, const TensorView& x);
   TensorView mix(const LayerWeights& weights, const TensorView& x);
   void mix_beside_dense(const LayerWeights& weights, const TensorView& x);
-  TensorView taken_in(const LayerInput& weights, const ConstTensorView& input,
-                      const ConstTensorView& x);
+  TensorView layer_input_term(const LayerInput& weights, const ConstTensorView& input,
+                              const ConstTensorView& x);
   void join(const TensorView& output, const std::optional<Norm>& post_norm, const TensorView& x,
             double multiplier = 1.0);
   void add_output(const Linear& linear, const ConstTensorView& from,
@@ -124,27 +112,20 @@ class Forward {
   // Projects like Backend::project_append, but rotates Q and K before their norms.
   void project_rotated(const ConstTensorView& x, const AttentionWeights& weights,
                        const RopeAppend& rotated, const RopeAppend& appended);
-  // Uses the config's RoPE number `rope`; -1: rotates by nothing.
-  RopeAppend rotation(int32_t rope, const AttentionInputs& inputs, const Batch& batch,
-                      const PagedKv& kv, const std::optional<TensorView>& magnitudes) const;
 
   Backend& backend_;
   const ModelConfig& config_;
-  DType activation_;
-  std::vector<RopeTable> ropes_;          // one for each of config.ropes; may be empty
-  RopeTable no_rope_;                     // a rotation by nothing, at position 0
-  Tensor no_positions_;                   // [max_rows] i32: all 0
+  ForwardMemory memory_;
+  RopeTables ropes_;
   Tensor normed_, q_, k_, v_, attended_;  // [max_rows, ...], sized for the largest layer
   Tensor attn_gate_;                      // [max_rows, n_heads * k_head_dim]
   Tensor gate_, up_;
-  // For layers that keep a state.
-  Tensor state_q_, state_k_, state_v_, state_gate_, state_read_;
-  Tensor state_step_, state_strength_;  // f32
   std::function<void(const AttentionInputs&, const TensorView&)> see_projected_;
+  std::optional<StateForward> state_;
   std::optional<ExpertsForward> experts_;
   std::optional<LatentForward> latent_;
   std::optional<StreamsForward> streams_;
-  Tensor laurel_, laurel_low_;  // [max_rows, dim], [max_rows, laurel_rank]
+  std::optional<LaurelForward> laurel_;
   Tensor output_;  // [max_rows, dim]: of a block that is not added to the stream unchanged
   Tensor mixed_;   // [max_rows, dim]: output of experts beside a dense part or attention
   Tensor down_;    // [max_rows, embed_dim]: before the logits, if embed_dim is not dim

@@ -65,8 +65,8 @@ std::vector<Seen> see(const Model& model, const std::vector<int32_t>& ids) {
   });
   for (int64_t i = 0; i < config.n_layers(); ++i) {
     const LayerWeights weights = loader.layer(i);
-    workspace.forward.layer(i, weights, x.view(), workspace.rows.step.batch(),
-                            workspace.rows.cache.layer(i), std::nullopt, LayerPart::whole);
+    workspace.forward.layer(i, weights, x.view(),
+                            {workspace.rows.step.batch(), workspace.rows.cache.layer(i)});
     download_floats(*backend, weights.o.weight, layers.back().o);
     if (weights.attn_post_norm) {
       download_floats(*backend, weights.attn_post_norm->weight, layers.back().post_norm);

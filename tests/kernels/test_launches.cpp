@@ -37,10 +37,7 @@ size_t launches_of_layer(Backend& backend, const test::BlockModel& model, int64_
   step.upload();
   const LayerWeights weights = WeightLoader(model.checkpoint, config, backend).layer(0);
   const Tensor x = backend.allocate(forward.activation_dtype(), Shape{rows, config.dim});
-  const auto layer = [&] {
-    forward.layer(0, weights, x.view(), step.batch(), cache.layer(0), std::nullopt,
-                  LayerPart::whole);
-  };
+  const auto layer = [&] { forward.layer(0, weights, x.view(), {step.batch(), cache.layer(0)}); };
   layer();  // allocates the memory that ops keep
   return launches_of(layer);
 }

@@ -6,8 +6,8 @@
 
 #include "backend/cpu/cpu_backend.h"
 #include "model/embedding.h"
-#include "model/layer_states.h"
 #include "model/model.h"
+#include "model/parts/layer_states.h"
 #include "model/step.h"
 #include "model/weights/weight_loader.h"
 #include "support/backends/cpu.h"
@@ -39,8 +39,8 @@ std::vector<float> kept_after(const test::FamilyModel& model, const std::vector<
     const TensorView part = x.first(step.rows());
     embedding.embed(step, part);
     for (int64_t i = 0; i < config.n_layers(); ++i) {
-      forward.layer(i, loader.layer(i), part, step.batch(), cache.layer(i), std::nullopt,
-                    LayerPart::whole, states.layer(i));
+      forward.layer(i, loader.layer(i), part,
+                    {.batch = step.batch(), .kv = cache.layer(i), .state = states.layer(i)});
     }
     at += size;
   }

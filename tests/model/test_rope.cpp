@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-#include "model/rope.h"
+#include "model/parts/rope.h"
 
 using namespace fp8kv;
 

@@ -7,10 +7,6 @@
 
 namespace fp8kv {
 
-// The factor for scores when yarn stretches latent attention: the square of the factor that
-// mscale_all_dim gives; 1 if there is none.
-double yarn_score_factor(const Json& text);
-
 // Sets out.ropes and out.layer_ropes, and raises max_seq_len if yarn stretches the model. Reads
 // `rope_theta` with `rope_scaling` (up to transformers 4) and `rope_parameters` (from transformers
 // 5). REQUIRES layers, head sizes and max_seq_len to be set.

@@ -107,7 +107,7 @@ inline TensorView rows_of(const TensorView& all, const FusedCase& c) {
 // The rows that enter an op, and the norm that they pass first.
 struct NormedRows {
   TensorView x;
-  Entry entry;
+  InputNorm entry;
   Bytes scratch_before;
 };
 

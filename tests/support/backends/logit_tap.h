@@ -20,11 +20,11 @@ class LogitTap final : public ForwardingBackend {
 
   Rows rows;
 
-  void project_append(const ConstTensorView& x, const Entry& entry, const AttentionWeights& weights,
-                      const RopeAppend& args) override {
+  void project_append(const ConstTensorView& x, const InputNorm& entry,
+                      const AttentionWeights& weights, const RopeAppend& args) override {
     inner().project_append(x, entry, weights, args);
   }
-  void hidden(const ConstTensorView& x, const Entry& entry,
+  void hidden(const ConstTensorView& x, const InputNorm& entry,
               const HiddenProducts& products) override {
     inner().hidden(x, entry, products);
   }

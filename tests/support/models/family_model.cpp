@@ -176,4 +176,14 @@ void check_logits(const FamilyModel& model, const std::vector<std::vector<float>
   CHECK(logit_difference(model, logits) < kLogitTolerance);
 }
 
+std::string family_with(const std::string& name, const std::string& key, const std::string& value) {
+  JsonWriter text;
+  text.value(family_golden(name).at("config"));
+  return json_with_member(text.text(), key, value);
+}
+
+std::string without_rope(const std::string& name) {
+  return json_with_member(family_with(name, "rope_theta", "null"), "rope_scaling", "null");
+}
+
 }  // namespace fp8kv::test

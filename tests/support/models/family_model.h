@@ -61,4 +61,10 @@ void check_amax(const FamilyModel& model, const std::vector<LayerMagnitudes>& la
 // CHECKs that the logits are within kLogitTolerance.
 void check_logits(const FamilyModel& model, const std::vector<std::vector<float>>& logits);
 
+// The config.json of a family's case with one member set to a JSON value.
+std::string family_with(const std::string& name, const std::string& key, const std::string& value);
+
+// The config.json of a family's case without any description of its rope.
+std::string without_rope(const std::string& name);
+
 }  // namespace fp8kv::test

@@ -45,8 +45,11 @@ std::vector<std::vector<float>> run_model(const Checkpoint& checkpoint, const Mo
     const TensorView part = x.first(step.rows());
     embedding.embed(step, part);
     for (int64_t i = 0; i < config.n_layers(); ++i) {
-      forward.layer(i, loader.layer(i), part, step.batch(), cache.layer(i), std::nullopt,
-                    LayerPart::whole, states.layer(i), embedding.layer_input(step, i));
+      forward.layer(i, loader.layer(i), part,
+                    {.batch = step.batch(),
+                     .kv = cache.layer(i),
+                     .state = states.layer(i),
+                     .input = embedding.layer_input(step, i)});
     }
     const TensorView chosen = logits.first(step.rows());
     forward.head(head, part, rows.first(step.rows()), chosen);

@@ -1,6 +1,6 @@
 // dots.llm1: attention of Qwen 3, experts and router of DeepSeek V3.
-#include "config/families/expert_architectures.h"
 #include "config/families/experts_config.h"
+#include "config/families/groups/expert_architectures.h"
 #include "config/families/rows/family_rows.h"
 
 namespace fp8kv {

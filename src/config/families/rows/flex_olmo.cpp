@@ -1,5 +1,5 @@
 // FlexOlmo: OLMoE with the norms of OLMo 2 behind its blocks.
-#include "config/families/expert_architectures.h"
+#include "config/families/groups/expert_architectures.h"
 #include "config/families/rows/family_rows.h"
 #include "config/families/tensor_blocks.h"
 

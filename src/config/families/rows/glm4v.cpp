@@ -1,6 +1,6 @@
 // GLM-4.1V, 4.5V and 4.6V: the language models are GLM-4 and GLM-4.5 with defaults of their own.
-#include "config/families/expert_architectures.h"
 #include "config/families/families.h"
+#include "config/families/groups/expert_architectures.h"
 #include "config/families/rows/family_rows.h"
 #include "config/families/tensor_rows.h"
 

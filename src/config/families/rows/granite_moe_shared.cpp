@@ -1,6 +1,6 @@
 // Granite 4 Tiny preview: Granite with experts and one more that takes every token.
 #include "config/describe/config_values.h"
-#include "config/families/expert_architectures.h"
+#include "config/families/groups/expert_architectures.h"
 #include "config/families/rows/family_rows.h"
 #include "config/families/tensor_blocks.h"
 

@@ -4,8 +4,8 @@
 
 #include "base/error.h"
 #include "config/describe/config_values.h"
-#include "config/families/expert_architectures.h"
 #include "config/families/families.h"
+#include "config/families/groups/expert_architectures.h"
 #include "config/families/rows/family_rows.h"
 #include "config/families/tensor_blocks.h"
 

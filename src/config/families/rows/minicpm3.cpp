@@ -3,7 +3,7 @@
 
 #include "base/error.h"
 #include "config/describe/config_values.h"
-#include "config/families/latent_architectures.h"
+#include "config/families/groups/latent_architectures.h"
 #include "config/families/rows/family_rows.h"
 
 namespace fp8kv {

@@ -1,6 +1,6 @@
 // Qwen3-VL with experts: Qwen 3 with experts, whose weights always add up to 1. Published files
 // hold the experts of a layer transposed. transformers 5 saves new models without that.
-#include "config/families/expert_architectures.h"
+#include "config/families/groups/expert_architectures.h"
 #include "config/families/rows/family_rows.h"
 #include "config/families/tensor_blocks.h"
 

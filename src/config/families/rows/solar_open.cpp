@@ -1,5 +1,5 @@
 // Solar Open: attention of Llama, experts and router of GLM-4.5 in every layer.
-#include "config/families/expert_architectures.h"
+#include "config/families/groups/expert_architectures.h"
 #include "config/families/rows/family_rows.h"
 
 namespace fp8kv {

@@ -1,4 +1,4 @@
-#include "model/layer_states.h"
+#include "model/parts/layer_states.h"
 
 #include "base/error.h"
 

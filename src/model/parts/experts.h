@@ -4,16 +4,16 @@
 #include <cstdint>
 #include <optional>
 
-#include "backend/backend.h"
 #include "core/model/config.h"
+#include "model/parts/forward_memory.h"
 #include "model/weights/weights.h"
 
 namespace fp8kv {
 
 class ExpertsForward {
  public:
-  // For steps of up to `max_rows` rows. REQUIRES config.experts; `config` outlives this.
-  ExpertsForward(Backend& backend, const ModelConfig& config, int64_t max_rows);
+  // REQUIRES config.experts; `config` outlives this.
+  ExpertsForward(ForwardMemory& memory, const ModelConfig& config);
 
   // Chooses experts for rows [n, dim], which are normalised already.
   void choose(const LayerExperts& weights, const ConstTensorView& x);
@@ -24,8 +24,6 @@ class ExpertsForward {
 
   // From now on, adds the number of rows sent to each expert to `counts` [experts] u64.
   void count(const std::optional<TensorView>& counts) { counts_ = counts; }
-
-  uint64_t bytes() const;  // scratch memory
 
  private:
   Routed chosen(int64_t rows) const;

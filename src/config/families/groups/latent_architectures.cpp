@@ -1,4 +1,4 @@
-#include "config/families/latent_architectures.h"
+#include "config/families/groups/latent_architectures.h"
 
 #include <cmath>
 #include <string>
@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "config/describe/config_values.h"
 #include "config/families/experts_config.h"
+#include "config/families/rope_scalings.h"
 #include "config/families/tensor_blocks.h"
 
 namespace fp8kv {

@@ -1,4 +1,4 @@
-#include "model/experts.h"
+#include "model/parts/experts.h"
 
 #include <array>
 #include <cmath>
@@ -6,50 +6,32 @@
 #include <vector>
 
 #include "base/error.h"
+#include "model/parts/projections.h"
 
 namespace fp8kv {
-namespace {
-
-Projection project(const Linear& linear, const TensorView& out, bool accumulate = false) {
-  return {linear.weight, linear.bias, out, accumulate, linear.codes};
-}
-
-}  // namespace
-
-ExpertsForward::ExpertsForward(Backend& backend, const ModelConfig& config, int64_t max_rows)
-    : backend_(backend),
+ExpertsForward::ExpertsForward(ForwardMemory& memory, const ModelConfig& config)
+    : backend_(memory.backend()),
       experts_(*config.experts),
       activation_(config.block.activation),
       gated_(config.block.gated) {
-  logits_ = backend.allocate(DType::f32, Shape{max_rows, experts_.count});
-  ids_ = backend.allocate(DType::i32, Shape{max_rows, experts_.routing.per_token});
-  chosen_weights_ = backend.allocate(DType::f32, Shape{max_rows, experts_.routing.per_token});
-  const DType dtype = backend.activation_dtype(config.dtype);
-  if (experts_.f32_router && dtype != DType::f32) {
-    wide_ = backend.allocate(DType::f32, Shape{max_rows, config.dim});
-    std::vector<int32_t> rows(static_cast<size_t>(max_rows));
+  logits_ = memory.rows(DType::f32, experts_.count);
+  ids_ = memory.rows(DType::i32, experts_.routing.per_token);
+  chosen_weights_ = memory.rows(DType::f32, experts_.routing.per_token);
+  if (experts_.f32_router && memory.activation() != DType::f32) {
+    wide_ = memory.rows(DType::f32, config.dim);
+    std::vector<int32_t> rows(static_cast<size_t>(memory.max_rows()));
     std::iota(rows.begin(), rows.end(), 0);
-    rows_ = backend.allocate(DType::i32, Shape{max_rows});
-    backend.copy_in(rows_.view(), {reinterpret_cast<const std::byte*>(rows.data()), DType::i32,
-                                   rows_.view().shape});
+    rows_ = memory.make(
+        {reinterpret_cast<const std::byte*>(rows.data()), DType::i32, Shape{memory.max_rows()}});
   }
   if (experts_.inner_dim > 0) {
-    inner_ = backend.allocate(dtype, Shape{max_rows, experts_.inner_dim});
-    inner_made_ = backend.allocate(dtype, Shape{max_rows, experts_.inner_dim});
+    inner_ = memory.rows(experts_.inner_dim);
+    inner_made_ = memory.rows(experts_.inner_dim);
   }
   if (experts_.shared_hidden_dim == 0) return;
-  if (gated_) shared_gate_ = backend.allocate(dtype, Shape{max_rows, experts_.shared_hidden_dim});
-  shared_up_ = backend.allocate(dtype, Shape{max_rows, experts_.shared_hidden_dim});
-  if (experts_.shared_gated) shared_weights_ = backend.allocate(DType::f32, Shape{max_rows, 1});
-}
-
-uint64_t ExpertsForward::bytes() const {
-  uint64_t bytes = 0;
-  for (const Tensor* each : {&logits_, &ids_, &chosen_weights_, &wide_, &rows_, &inner_,
-                             &inner_made_, &shared_gate_, &shared_up_, &shared_weights_}) {
-    if (each->view().shape.rank() > 0) bytes += each->view().bytes();
-  }
-  return bytes;
+  if (gated_) shared_gate_ = memory.rows(experts_.shared_hidden_dim);
+  shared_up_ = memory.rows(experts_.shared_hidden_dim);
+  if (experts_.shared_gated) shared_weights_ = memory.rows(DType::f32, 1);
 }
 
 void ExpertsForward::choose(const LayerExperts& weights, const ConstTensorView& x) {
@@ -61,7 +43,7 @@ void ExpertsForward::choose(const LayerExperts& weights, const ConstTensorView& 
     backend_.embed(x, rows_.first(n), wide_.first(n));
     in = wide_.first(n);
   }
-  backend_.linear(in, std::array{project(weights.router, logits)});
+  backend_.linear(in, std::array{project_to(weights.router, logits)});
   if (experts_.router_norm) {
     backend_.scale(logits, 1.0f / std::sqrt(static_cast<float>(x.shape[1])), 0.0f);
   }
@@ -86,9 +68,9 @@ void ExpertsForward::run(const LayerExperts& weights, const ConstTensorView& x,
   const Routed routed = chosen(x.shape[0]);
   if (weights.in) {
     const TensorView inner = inner_.first(x.shape[0]), made = inner_made_.first(x.shape[0]);
-    backend_.linear(x, std::array{project(*weights.in, inner)});
+    backend_.linear(x, std::array{project_to(*weights.in, inner)});
     backend_.experts(inner, routed, matrices, made);
-    backend_.linear(made, std::array{project(weights.out.value(), out)});
+    backend_.linear(made, std::array{project_to(weights.out.value(), out)});
   } else {
     backend_.experts(x, routed, matrices, out);
   }
@@ -101,18 +83,18 @@ void ExpertsForward::add_shared(const LayerExperts& weights, const ConstTensorVi
   const auto& [gate, up, down] = *weights.shared;
   const TensorView other = shared_up_.first(n), hidden = gated_ ? shared_gate_.first(n) : other;
   if (gated_) {
-    backend_.linear(x, std::array{project(gate, hidden), project(up, other)});
+    backend_.linear(x, std::array{project_to(gate, hidden), project_to(up, other)});
     backend_.activate(activation_, hidden, other);
   } else {
-    backend_.linear(x, std::array{project(up, hidden)});
+    backend_.linear(x, std::array{project_to(up, hidden)});
     backend_.activate(activation_, hidden, std::nullopt);
   }
   if (weights.shared_router) {
     const TensorView gates = shared_weights_.first(n);
-    backend_.linear(x, std::array{project(*weights.shared_router, gates)});
+    backend_.linear(x, std::array{project_to(*weights.shared_router, gates)});
     backend_.gate_rows(hidden, gates);
   }
-  backend_.linear(hidden, std::array{project(down, out, true)});
+  backend_.linear(hidden, std::array{project_onto(down, out)});
 }
 
 }  // namespace fp8kv

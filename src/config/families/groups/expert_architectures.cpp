@@ -1,4 +1,4 @@
-#include "config/families/expert_architectures.h"
+#include "config/families/groups/expert_architectures.h"
 
 #include <cmath>
 

@@ -1,13 +1,13 @@
-#include "config/families/mamba_architectures.h"
+#include "config/families/groups/mamba_architectures.h"
 
 #include <string>
 #include <vector>
 
 #include "base/error.h"
 #include "config/describe/config_values.h"
-#include "config/families/expert_architectures.h"
 #include "config/families/experts_config.h"
-#include "config/families/mamba_config.h"
+#include "config/families/groups/expert_architectures.h"
+#include "config/families/groups/mamba_config.h"
 #include "config/families/tensor_blocks.h"
 
 namespace fp8kv {

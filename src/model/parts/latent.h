@@ -4,16 +4,16 @@
 
 #include <cstdint>
 
-#include "backend/backend.h"
 #include "core/model/config.h"
+#include "model/parts/forward_memory.h"
 #include "model/weights/weights.h"
 
 namespace fp8kv {
 
 class LatentForward {
  public:
-  // For steps of up to `max_rows` rows. REQUIRES config.latent; `config` outlives this.
-  LatentForward(Backend& backend, const ModelConfig& config, int64_t max_rows);
+  // REQUIRES config.latent; `config` outlives this.
+  LatentForward(ForwardMemory& memory, const ModelConfig& config);
 
   // Computes the rows to rotate and append from rows x [n, dim], which are normalised already.
   //   q [n, n_heads, rope_dim + rank], k [n, 1, rope_dim], v [n, 1, rank]
@@ -23,8 +23,6 @@ class LatentForward {
   // Turns attended latents [n, n_heads, rank] into the heads' outputs [n, n_heads * v_dim]. The
   // result is scratch, valid until the next call.
   TensorView values(const LatentWeights& weights, const ConstTensorView& attended);
-
-  uint64_t bytes() const;  // scratch memory
 
  private:
   Backend& backend_;

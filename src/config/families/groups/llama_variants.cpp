@@ -1,4 +1,4 @@
-#include "config/families/llama_variants.h"
+#include "config/families/groups/llama_variants.h"
 
 #include <cmath>
 

@@ -1,4 +1,4 @@
-#include "config/families/mamba_config.h"
+#include "config/families/groups/mamba_config.h"
 
 #include <cmath>
 #include <limits>

@@ -1,4 +1,4 @@
-#include "config/families/older_architectures.h"
+#include "config/families/groups/older_architectures.h"
 
 #include "base/error.h"
 #include "config/describe/config_values.h"

@@ -1,4 +1,4 @@
-#include "config/families/state_architectures.h"
+#include "config/families/groups/state_architectures.h"
 
 #include <algorithm>
 

@@ -1,7 +1,9 @@
-#include "model/streams.h"
+#include "model/parts/streams.h"
 
 #include <array>
 #include <vector>
+
+#include "model/parts/projections.h"
 
 namespace fp8kv {
 namespace {
@@ -16,10 +18,6 @@ View as_one_head(const View& x) {
 template <typename View>
 View apart(const View& x, int64_t dim) {
   return {x.data, x.dtype, Shape{x.shape[0], x.shape.elements() / x.shape[0] / dim, dim}};
-}
-
-Projection project(const Linear& linear, const TensorView& out) {
-  return {linear.weight, linear.bias, out};
 }
 
 void copy_stream(Backend& backend, const ConstTensorView& x, int64_t stream,
@@ -47,30 +45,19 @@ void spread_streams(Backend& backend, const ConstTensorView& embedded,
   }
 }
 
-StreamsForward::StreamsForward(Backend& backend, const ModelConfig& config, int64_t max_rows)
-    : backend_(backend), streams_(*config.streams), dim_(config.dim) {
-  const DType dtype = backend.activation_dtype(config.dtype);
+StreamsForward::StreamsForward(ForwardMemory& memory, const ModelConfig& config)
+    : backend_(memory.backend()), streams_(*config.streams), dim_(config.dim) {
   const int64_t count = streams_.count;
-  active_ = backend.allocate(dtype, Shape{max_rows, dim_});
-  other_ = backend.allocate(dtype, Shape{max_rows, dim_});
-  product_ = backend.allocate(dtype, Shape{max_rows, dim_});
-  chosen_ = backend.allocate(dtype, Shape{max_rows, count * dim_});
-  routed_ = backend.allocate(dtype, Shape{max_rows, count});
-  shares_ = backend.allocate(DType::f32, Shape{max_rows, count * count});
-  but_first_ = backend.allocate(DType::f32, Shape{max_rows, count});
-  std::vector<float> rows(static_cast<size_t>(max_rows * count), 1.0f);
+  active_ = memory.rows(dim_);
+  other_ = memory.rows(dim_);
+  product_ = memory.rows(dim_);
+  chosen_ = memory.rows(count * dim_);
+  routed_ = memory.rows(count);
+  shares_ = memory.rows(DType::f32, count * count);
+  std::vector<float> rows(static_cast<size_t>(memory.max_rows() * count), 1.0f);
   for (size_t i = 0; i < rows.size(); i += static_cast<size_t>(count)) rows[i] = 0.0f;
-  backend.copy_in(but_first_.view(), {reinterpret_cast<const std::byte*>(rows.data()), DType::f32,
-                                      but_first_.view().shape});
-}
-
-uint64_t StreamsForward::bytes() const {
-  uint64_t bytes = 0;
-  for (const Tensor* each :
-       {&active_, &other_, &product_, &chosen_, &routed_, &shares_, &but_first_}) {
-    bytes += each->view().bytes();
-  }
-  return bytes;
+  but_first_ = memory.make({reinterpret_cast<const std::byte*>(rows.data()), DType::f32,
+                            Shape{memory.max_rows(), count}});
 }
 
 // Routes rows of one stream: the input of predictions and corrections.   [n, streams]
@@ -78,7 +65,7 @@ TensorView StreamsForward::route(const StreamWeights& weights, const ConstTensor
   const int64_t n = active.shape[0];
   const TensorView normed = other_.first(n), routed = routed_.first(n);
   backend_.norm(active, weights.norm, normed);
-  backend_.linear(normed, std::array{project(weights.router, routed)});
+  backend_.linear(normed, std::array{project_to(weights.router, routed)});
   backend_.scale(routed, 1.0f / static_cast<float>(dim_), 1.0f);  // and its tanh
   return routed;
 }
@@ -86,7 +73,7 @@ TensorView StreamsForward::route(const StreamWeights& weights, const ConstTensor
 void StreamsForward::predict(const StreamWeights& weights, const TensorView& x) {
   const TensorView routed = route(weights, active(x));
   const TensorView shares = shares_.first(x.shape[0]);
-  backend_.linear(routed, std::array{project(weights.predict, shares)});
+  backend_.linear(routed, std::array{project_to(weights.predict, shares)});
   backend_.mix_streams(apart(x, dim_), shares, 0.0f, apart(x, dim_));
 }
 
@@ -102,7 +89,7 @@ void StreamsForward::correct(const StreamWeights& weights, const TensorView& mad
   const TensorView routed = route(weights, made);
   const TensorView memory = shares_.first(n);
   const TensorView shares{memory.data, memory.dtype, Shape{n, streams_.count}};
-  backend_.linear(routed, std::array{project(weights.correct, shares)});
+  backend_.linear(routed, std::array{project_to(weights.correct, shares)});
   // made - predicted: how far off the prediction was.
   const TensorView predicted = other_.first(n);
   copy_stream(backend_, x, streams_.active, predicted);
@@ -130,7 +117,7 @@ void StreamsForward::merge(std::span<const Linear> weights, const ConstTensorVie
   copy_stream(backend_, chosen, 0, out);
   for (size_t i = 0; i < weights.size(); ++i) {
     copy_stream(backend_, chosen, static_cast<int64_t>(i) + 1, stream);
-    backend_.linear(stream, std::array{project(weights[i], product)});
+    backend_.linear(stream, std::array{project_to(weights[i], product)});
     backend_.match_rms(product, first);
     backend_.add(out, product, 1.0f);
   }

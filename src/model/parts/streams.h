@@ -7,6 +7,7 @@
 
 #include "backend/backend.h"
 #include "core/model/config.h"
+#include "model/parts/forward_memory.h"
 #include "model/weights/weights.h"
 
 namespace fp8kv {
@@ -21,8 +22,8 @@ void spread_streams(Backend& backend, const ConstTensorView& embedded,
 // Rows x are [n, streams * dim]. Results are scratch, valid until the next call that returns one.
 class StreamsForward {
  public:
-  // For steps of up to `max_rows` rows. REQUIRES config.streams; `config` outlives this.
-  StreamsForward(Backend& backend, const ModelConfig& config, int64_t max_rows);
+  // REQUIRES config.streams; `config` outlives this.
+  StreamsForward(ForwardMemory& memory, const ModelConfig& config);
 
   // Replaces x by the layer's prediction of all streams.
   void predict(const StreamWeights& weights, const TensorView& x);
@@ -39,8 +40,6 @@ class StreamsForward {
   // and of products of the others, scaled to the first's RMS.   out [n, dim]
   void merge(std::span<const Linear> weights, const ConstTensorView& x, const ConstTensorView& rows,
              const TensorView& out);
-
-  uint64_t bytes() const;  // scratch memory
 
  private:
   TensorView route(const StreamWeights& weights, const ConstTensorView& active);

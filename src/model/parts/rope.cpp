@@ -1,4 +1,4 @@
-#include "model/rope.h"
+#include "model/parts/rope.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,0 +1,73 @@
+#include "model/parts/state.h"
+
+#include <vector>
+
+#include "model/parts/projections.h"
+
+namespace fp8kv {
+
+StateForward::StateForward(ForwardMemory& memory, const ModelConfig& config)
+    : backend_(memory.backend()), sizes_(*config.recurrence) {
+  q_ = memory.rows(sizes_.k_width());
+  k_ = memory.rows(sizes_.k_width());
+  v_ = memory.rows(sizes_.v_width());
+  gate_ = memory.rows(sizes_.v_width());
+  read_ = memory.rows(sizes_.v_width());
+  step_ = memory.rows(DType::f32, sizes_.v_heads);
+  strength_ = memory.rows(DType::f32, sizes_.v_heads);
+}
+
+void StateForward::multiply(const TensorView& x, double multiplier) {
+  if (multiplier != 1.0) backend_.scale(x, static_cast<float>(multiplier), 0.0f);
+}
+
+TensorView StateForward::run(const StateWeights& weights, const ConstTensorView& x,
+                             const Batch& batch, const LayerState& state) {
+  const int64_t n = x.shape[0], heads = sizes_.v_heads, width = sizes_.v_width();
+  const TensorView q = q_.first(n);
+  const TensorView k = k_.first(n);
+  const TensorView v = v_.first(n), gate = gate_.first(n);
+  const TensorView read = read_.first(n);
+  const TensorView step = step_.first(n), strength = strength_.first(n);
+  std::vector<Projection> projections = {project_to(weights.q, q), project_to(weights.k, k),
+                                         project_to(weights.v, v), project_to(weights.gate, gate),
+                                         project_to(weights.step, step)};
+  if (weights.strength) projections.push_back(project_to(*weights.strength, strength));
+  const StateMultipliers& by = sizes_.multipliers;
+  backend_.linear(x, projections);
+  multiply(gate, by.gate);
+  multiply(v, by.v);
+  multiply(k, by.k);
+  multiply(q, by.q);
+  multiply(step, by.step);
+  backend_.causal_conv(q, {weights.conv_q.weight, weights.conv_q.bias, state.conv_q}, batch);
+  backend_.causal_conv(k, {weights.conv_k.weight, weights.conv_k.bias, state.conv_k}, batch);
+  backend_.causal_conv(v, {weights.conv_v.weight, weights.conv_v.bias, state.conv_v}, batch);
+  Recurrence args;
+  args.update = sizes_.update;
+  args.q = reshaped(q, {n, sizes_.k_heads, sizes_.k_dim});
+  args.k = reshaped(k, {n, sizes_.k_heads, sizes_.k_dim});
+  args.v = reshaped(v, {n, heads, sizes_.v_dim});
+  args.step = step;
+  if (weights.strength) args.strength = strength;
+  args.a_log = weights.decay;
+  args.step_bias = weights.step_bias;
+  args.least_step = static_cast<float>(sizes_.least_step);
+  args.most_step = static_cast<float>(sizes_.most_step);
+  args.skip = weights.skip;
+  args.unit = sizes_.update == StateUpdate::delta;
+  args.state = state.recurrent;
+  backend_.recur(args, batch, reshaped(read, {n, heads, sizes_.v_dim}));
+  const Shape by_head = {n * heads, sizes_.v_dim};
+  const Shape by_group = {n * sizes_.k_heads, width / sizes_.k_heads};
+  const auto norm = [&](const TensorView& rows) {
+    backend_.norm(rows, weights.norm.value(), rows);
+  };
+  if (sizes_.norm == StateNorm::heads) norm(reshaped(read, by_head));
+  if (sizes_.norm == StateNorm::groups) norm(reshaped(read, by_group));
+  backend_.activate(Activation::silu, gate, read);
+  if (sizes_.norm == StateNorm::groups_after_gate) norm(reshaped(gate, by_group));
+  return gate;
+}
+
+}  // namespace fp8kv

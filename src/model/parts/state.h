@@ -1,0 +1,32 @@
+// The part of a layer that keeps a state: its scratch memory, and its ops in their order.
+#pragma once
+
+#include <cstdint>
+
+#include "core/model/config.h"
+#include "model/parts/forward_memory.h"
+#include "model/parts/layer_states.h"
+#include "model/weights/weights.h"
+
+namespace fp8kv {
+
+class StateForward {
+ public:
+  // REQUIRES config.recurrence; `config` outlives this.
+  StateForward(ForwardMemory& memory, const ModelConfig& config);
+
+  // Runs rows x [n, dim], which are normalised already, up to the last product. The result is
+  // scratch, valid until the next call.   [n, v_width]
+  TensorView run(const StateWeights& weights, const ConstTensorView& x, const Batch& batch,
+                 const LayerState& state);
+
+ private:
+  void multiply(const TensorView& x, double multiplier);
+
+  Backend& backend_;
+  const RecurrenceConfig& sizes_;
+  Tensor q_, k_, v_, gate_, read_;  // [max_rows, k_width] or [max_rows, v_width]
+  Tensor step_, strength_;          // [max_rows, v_heads] f32
+};
+
+}  // namespace fp8kv
