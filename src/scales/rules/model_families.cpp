@@ -25,10 +25,10 @@ constexpr ModelFamily kFamilies[] = {
     {"granite", Family::granite, Names::parameters},
     {"deepseek_v2", Family::deepseek, Names::projections},
     {"deepseek_v3", Family::deepseek, Names::projections},
-    // Kimi and GLM-4.7 Flash use DeepSeek's attention, in the same class of every runtime.
+    // Kimi uses DeepSeek's attention, in the same class of every runtime.
     {"kimi_k2", Family::deepseek, Names::projections},
     {"kimi_k25", Family::deepseek, Names::projections},
-    {"glm4_moe_lite", Family::deepseek, Names::projections},
+    {"glm4_moe_lite", Family::glm4_moe_lite, Names::projections},
     {"youtu", Family::deepseek, Names::projections},
     {"mistral4", Family::deepseek, Names::projections},
     {"sarvam_mla", Family::deepseek, Names::projections},

@@ -27,6 +27,7 @@ constexpr std::array<NamedFamily, kFamilyCount> kFamilyNames = {{
     {Family::nemotron_h, "nemotron_h"},
     {Family::granite, "granite"},
     {Family::deepseek, "deepseek"},
+    {Family::glm4_moe_lite, "glm4_moe_lite"},
     {Family::deepseek_sparse, "deepseek_sparse"},
     {Family::gpt2, "gpt2"},
     {Family::gpt_bigcode, "gpt_bigcode"},

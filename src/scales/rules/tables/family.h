@@ -25,7 +25,8 @@ enum class Family : uint8_t {
   glm4_moe,
   nemotron_h,
   granite,
-  deepseek,         // DeepSeek V2 and V3, Kimi K2, GLM-4.7 Flash, Mistral 4: an MLA cache
+  deepseek,         // DeepSeek V2 and V3, Kimi K2, Mistral 4: an MLA cache
+  glm4_moe_lite,    // GLM-4.7 Flash: the same, with a loader of its own in SGLang
   deepseek_sparse,  // DeepSeek V3.2 and GLM-5: MLA with sparse attention
   gpt2,
   gpt_bigcode,  // StarCoder 1

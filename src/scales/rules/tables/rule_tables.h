@@ -4,6 +4,7 @@
 
 #include <span>
 
+#include "scales/rules/tables/family.h"
 #include "scales/rules/tables/runtime_rule.h"
 
 namespace fp8kv {
@@ -15,6 +16,9 @@ std::span<const RuntimeRule> sglang_rules();
 std::span<const RuntimeRule> transformers_rules();
 std::span<const RuntimeRule> trtllm_builder_rules();
 std::span<const RuntimeRule> trtllm_pytorch_rules();
+
+// Families that cache latents, in which most runtimes have one class for all.
+inline constexpr FamilySet kLatent = {Family::deepseek, Family::glm4_moe_lite};
 
 // Sentences that several runtimes share.
 inline constexpr const char* kNoScales = "there are no scales: an FP8 cache runs with 1";

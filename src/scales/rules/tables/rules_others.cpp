@@ -57,7 +57,7 @@ constexpr RuntimeRule kTransformersRules[] = {
         .from(k5).rounding().seen(kRun5),
     RuntimeRule{{compressed_tensors, cache_scheme}, {apart}, ignores,
      "has no scales where there is no k_proj: the model works as before", ""}
-        .of({deepseek}).from(k449).until(k457).seen("run: transformers 4.53.3"),
+        .of(kLatent).from(k449).until(k457).seen("run: transformers 4.53.3"),
     RuntimeRule{{compressed_tensors, cache_scheme}, {apart}, misreads,
      "with the package compressed-tensors, finds no self_attn.k_scale: runs with scales that nobody set", ""}
         .from(k449).seen("run: transformers 4.49.0, 4.53.3, 4.57.6, 5.23"),

@@ -55,6 +55,9 @@ constexpr RuntimeRule kSglangRules[] = {
      "reads k_proj.k_scale and v_proj.v_scale alone for MLA: an FP8 cache runs with 1", ""}
         .of({deepseek}).seen(kSglangRun),
     RuntimeRule{{}, {}, ignores,
+     "looks for the scales of GLM-4.7 Flash by a name that it does not have: an FP8 cache runs with 1",
+     "run: SGLang 0.5.23; models/glm4_moe_lite.py:1056"}.of({glm4_moe_lite}),
+    RuntimeRule{{}, {}, ignores,
      "the FP8 cache of its sparse attention makes scales of its own: these have no use",
      "sglang 0.5.23: DSA"}.of({deepseek_sparse}),
     RuntimeRule{{}, {}, fails, "has no model of this family", ""}.of({falcon}).seen(kSglangRun),

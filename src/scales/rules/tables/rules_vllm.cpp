@@ -90,10 +90,10 @@ constexpr RuntimeRule kVllmRules[] = {
     // MLA's cache.
     RuntimeRule{{modelopt, projections}, {}, loads,
      "with --kv-cache-dtype fp8: one scale for K and one for V", ""}
-        .of({deepseek}).from(k18).until(k25).rounding().doubles().seen("run: vLLM 0.20.2, 0.24.0"),
+        .of(kLatent).from(k18).until(k25).rounding().doubles().seen("run: vLLM 0.20.2, 0.24.0"),
     RuntimeRule{{}, {}, ignores,
      "drops the scales of MLA, with one warning: an FP8 cache runs with 1", ""}
-        .of({deepseek}).seen(kRunFamilies),
+        .of(kLatent).seen(kRunFamilies),
     RuntimeRule{{}, {}, ignores,
      "the FP8 cache of its sparse attention, fp8_ds_mla, makes scales of its own: these have no use",
      "vllm v0.33: config/cache.py:43-66"}.of({deepseek_sparse}),
