@@ -2,6 +2,7 @@
 // where the matrices of each expert lie. Reads no weights.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -10,6 +11,9 @@
 #include "core/model/config.h"
 
 namespace fp8kv {
+
+// The hexadecimal digits of each digest in an identity.
+inline constexpr size_t kDigestDigits = 16;
 
 bool is_of_experts(const ModelTensor& tensor);
 

@@ -30,7 +30,6 @@ constexpr uint64_t kBlockUnit = 64;       // the size of a block is a multiple o
 constexpr uint64_t kRowBytes = 512;       // bytes read from one row of the embedding
 constexpr size_t kSamples = 8;            // weights kept of each tensor
 constexpr size_t kEmbeddingSamples = 64;  // weights kept of the embedding
-constexpr size_t kDigestDigits = 16;
 
 std::string hex_of(std::string_view bytes) {
   static constexpr char kDigits[] = "0123456789abcdef";

@@ -28,7 +28,6 @@ constexpr uint64_t kMostRows = 128;  // most rows read of a tensor
 constexpr uint64_t kLeastRows = 16;
 // The most rows of all tensors except those of experts: 128 MiB of pages.
 constexpr uint64_t kRowsOfModel = 32768;
-constexpr size_t kDigestDigits = 16;
 
 // SplitMix64 (Steele, Lea, Flood 2014). Its input is the place of a piece, so every run reads the
 // same pieces.

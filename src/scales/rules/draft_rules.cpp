@@ -35,7 +35,7 @@ using Spelling = ScaleSpelling;
 using Outcome = RuntimeOutcome;
 
 // The first rule that holds decides, separately for each spelling of the layer's scales.
-constexpr DraftRule kRules[] = {
+constexpr DraftRule kDraftRules[] = {
     {"vLLM", {0, 15}, "nextn", Cache::heads, Spelling::parameter, Outcome::loads, kTaken, kGlm},
     {"vLLM",
      {0, 15},
@@ -109,7 +109,7 @@ int weight(RuntimeOutcome outcome) {
 
 DraftVerdict verdict_of(const DraftFacts& draft, ScaleSpelling spelling,
                         const RuntimeColumn& column, RuntimeVersion version) {
-  for (const DraftRule& rule : kRules) {
+  for (const DraftRule& rule : kDraftRules) {
     if (!is_met(rule, draft, spelling, column, version)) continue;
     return {rule.outcome, rule.sentence, rule.source};
   }

@@ -18,6 +18,7 @@ constexpr ModelFamily kFamilies[] = {
     {"gpt_oss", Family::gpt_oss, Names::both},
     {"gemma3", Family::gemma3, Names::both},
     {"gemma3_text", Family::gemma3, Names::both},
+    {"gemma4_text", Family::gemma4, Names::both},
     {"mixtral", Family::mixtral, Names::both},
     {"phi3", Family::phi3, Names::both},
     {"glm4_moe", Family::glm4_moe, Names::both},

@@ -21,6 +21,7 @@ constexpr std::array<NamedFamily, kFamilyCount> kFamilyNames = {{
     {Family::qwen3_next, "qwen3_next"},
     {Family::gpt_oss, "gpt_oss"},
     {Family::gemma3, "gemma3"},
+    {Family::gemma4, "gemma4"},
     {Family::mixtral, "mixtral"},
     {Family::phi3, "phi3"},
     {Family::glm4_moe, "glm4_moe"},

@@ -20,6 +20,7 @@ enum class Family : uint8_t {
   qwen3_next,
   gpt_oss,
   gemma3,
+  gemma4,
   mixtral,
   phi3,
   glm4_moe,

@@ -17,7 +17,7 @@ constexpr RuntimeVersion k19 = {0, 5, 19};
 // Families with Q, K and V in one matrix that SGLang has models of.
 constexpr FamilySet kSglangOneMatrix = {gpt2, gpt_bigcode, internlm2, baichuan};
 // Families whose loaders were run and know the usual names.
-constexpr FamilySet kUsual = {llama_mistral, gemma3, phi3, qwen3_5};
+constexpr FamilySet kUsual = {llama_mistral, gemma3, gemma4, phi3, qwen3_5};
 
 // clang-format off
 constexpr RuntimeRule kSglangRules[] = {
