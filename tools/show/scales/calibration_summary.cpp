@@ -93,7 +93,7 @@ std::string memory_words(const BytesOfToken& memory) {
              memory.own_dtype);
 }
 
-std::string scales_table(const KvScales& scales) {
+std::string amax_table(const KvScales& scales) {
   Table table({"layer", "K amax", "K scale", "V amax", "V scale", "Q amax"}, {false});
   for (size_t i = 0; i < scales.layers.size(); ++i) {
     const LayerAmax& amax = scales.provenance.amax[i];
@@ -126,7 +126,7 @@ std::string calibration_summary(const KvScales& scales, const ServingNames& name
 }
 
 std::string calibration_tables(const KvScales& scales) {
-  return scales_table(scales) + "\n" + certificate_text(scales);
+  return amax_table(scales) + "\n" + certificate_text(scales);
 }
 
 }  // namespace fp8kv
