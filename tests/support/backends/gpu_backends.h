@@ -17,10 +17,10 @@
 #include "backend/open/plugin.h"
 #include "base/error.h"
 #include "core/numbers/half.h"
+#include "support/skip.h"
 #ifdef FP8KV_TEST_SIM
 #include "kernels/sim/sim.h"
 #include "kernels/sim/sim_queues.h"
-#include "support/skip.h"
 
 namespace fp8kv::sim32 {
 std::unique_ptr<Backend> make_gpu_backend();
