@@ -1,6 +1,7 @@
 // Speed of a GPU backend's ops, each beside the limit of the device.
-// usage: fp8kv_bench_gpu cuda|hip|sim [quick]
-// With "quick" the shapes are tiny and every row runs twice: to see that the program works.
+// usage: fp8kv_bench_gpu cuda|hip|sim [quick] [PART...]
+// With "quick" the shapes are tiny and every row runs twice: to see that the program works. PART is
+// linear, fused, decode, rope, prefill or elementwise; without one, all are measured.
 //
 // Every row is the median of 50 samples. A sample is as many calls as take 2 ms, between two waits
 // for the device: what a caller gets, launches included. Data is random. Calls rotate through more
@@ -11,6 +12,7 @@
 #include <numeric>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "backend/open/plugin.h"
@@ -167,7 +169,27 @@ void bench_elementwise(const Bench& bench) {
       3 * bytes, "GB/s", bench.limits.copy, "copy");
 }
 
-void run(const std::string& device, bool quick) {
+struct Part {
+  std::string_view name;
+  void (*measure)(Bench& bench, const std::string& device);
+};
+constexpr Part kParts[] = {
+    // The speed of products with many rows is the limit for attention over prompts: no higher one
+    // is known here.
+    {"linear",
+     [](Bench& bench, const std::string& device) { bench.gemm = bench_linear(bench, device); }},
+    {"fused", [](Bench& bench, const std::string&) { bench_fused(bench); }},
+    {"decode", [](Bench& bench, const std::string&) { bench_all_decode(bench); }},
+    {"rope", [](Bench& bench, const std::string&) { bench_rope(bench); }},
+    {"prefill", [](Bench& bench, const std::string&) { bench_prefill(bench); }},
+    {"elementwise", [](Bench& bench, const std::string&) { bench_elementwise(bench); }}};
+
+void run(const std::string& device, bool quick, const std::vector<std::string>& parts) {
+  for (const std::string& part : parts) {
+    if (std::ranges::find(kParts, part, &Part::name) == std::end(kParts)) {
+      throw Error(cat("no part '", part, "': see the top of bench_gpu.cpp"), "", ErrorKind::usage);
+    }
+  }
   const auto backend = load_plugin(device);
   std::printf("%s\n", backend->describe().c_str());
   for (const auto& [name, text] : backend->details()) {
@@ -180,14 +202,11 @@ void run(const std::string& device, bool quick) {
                 bench.limits.read / 1e9, bench.limits.copy / 1e9, bench.limits.to_device / 1e9);
   }
   std::printf("\n");
-  // The speed of products with many rows is the limit for attention over prompts: no higher one is
-  // known here.
-  bench.gemm = bench_linear(bench, device);
-  bench_fused(bench);
-  bench_all_decode(bench);
-  bench_rope(bench);
-  bench_prefill(bench);
-  bench_elementwise(bench);
+  for (const Part& part : kParts) {
+    if (parts.empty() || std::ranges::find(parts, part.name) != parts.end()) {
+      part.measure(bench, device);
+    }
+  }
 }
 
 }  // namespace
@@ -196,8 +215,9 @@ void run(const std::string& device, bool quick) {
 int main(int argc, char** argv) {
   const std::string device = argc > 1 ? argv[1] : "cuda";
   const bool quick = argc > 2 && std::string(argv[2]) == "quick";
+  const std::vector<std::string> parts(argv + std::min(argc, quick ? 3 : 2), argv + argc);
   try {
-    fp8kv::bench::run(device, quick);
+    fp8kv::bench::run(device, quick, parts);
     return 0;
   } catch (const fp8kv::Error& error) {
     std::fprintf(stderr, "error: %s\n", error.what());

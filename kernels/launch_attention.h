@@ -73,18 +73,16 @@ bool takes_fast_attention(DType activations, const AttentionArguments& arguments
 // sequence to assume; 0: the actual number.
 bool takes_decode(const AttentionArguments& arguments, int64_t computed_as);
 
-// Working memory of attention_decode. `counters` are zero before, and zero again after.
+// Working memory of attention_decode.
 struct DecodeScratch {
   float* partials = nullptr;
   float* states = nullptr;
-  uint32_t* counters = nullptr;
 };
 
 // The elements of DecodeScratch that a call needs.
 struct DecodeSizes {
   size_t partials;
   size_t states;
-  size_t counters;
 };
 
 DecodeSizes decode_sizes(const AttentionArguments& arguments);

@@ -217,11 +217,7 @@ void GpuBackend::attention(const ConstTensorView& q, const PagedKv& kv, const Ba
 
 namespace {
 
-size_t counter_bytes(const DecodeSizes& sizes) {
-  return (sizes.counters * sizeof(uint32_t) + 255) / 256 * 256;
-}
-
-size_t float_bytes(const DecodeSizes& sizes) {
+size_t scratch_bytes(const DecodeSizes& sizes) {
   return (sizes.partials + sizes.states) * sizeof(float);
 }
 
@@ -238,8 +234,7 @@ uint64_t GpuBackend::op_memory(const StepShape& shape) const {
   arguments.n_heads = shape.n_heads;
   uint64_t bytes = 0;
   if (!shape.v_in_k && takes_decode(arguments, shape.computed_as.rows_per_sequence)) {
-    const DecodeSizes sizes = decode_sizes(arguments);
-    bytes += counter_bytes(sizes) + float_bytes(sizes);
+    bytes += scratch_bytes(decode_sizes(arguments));
   }
   if (shape.experts > 0) {
     ExpertArguments of_experts;
@@ -253,17 +248,14 @@ uint64_t GpuBackend::op_memory(const StepShape& shape) const {
 }
 
 DecodeScratch GpuBackend::decode_scratch(const DecodeSizes& sizes) {
-  const size_t counters = std::max(counter_bytes(sizes), scratch_counter_bytes_);
-  const size_t floats = std::max(float_bytes(sizes), scratch_float_bytes_);
-  if (counters > scratch_counter_bytes_ || floats > scratch_float_bytes_) {
+  const size_t bytes = scratch_bytes(sizes);
+  if (bytes > scratch_bytes_) {
     if (scratch_) outgrown_.push_back(scratch_);
-    scratch_ = device_.allocate(counters + floats);
-    scratch_counter_bytes_ = counters;
-    scratch_float_bytes_ = floats;
+    scratch_ = device_.allocate(bytes);
+    scratch_bytes_ = bytes;
   }
-  // The counters come first, so that they never overlap memory that an earlier call used otherwise.
-  auto* partials = reinterpret_cast<float*>(scratch_.get() + scratch_counter_bytes_);
-  return {partials, partials + sizes.partials, reinterpret_cast<uint32_t*>(scratch_.get())};
+  auto* partials = reinterpret_cast<float*>(scratch_.get());
+  return {partials, partials + sizes.partials};
 }
 
 // REQUIRES two tensors of the same shape and type.

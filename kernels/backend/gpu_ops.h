@@ -113,12 +113,11 @@ class GpuBackend final : public Backend {
 
   Device device_;
   GemmLibrary gemm_;
-  // Grows to the size that any step needs: counters, then partial results. Outgrown blocks stay,
-  // since recorded steps point into them.
+  // Partial results of decode attention: grows to the size that any step needs. Outgrown blocks
+  // stay, since recorded steps point into them.
   std::shared_ptr<std::byte> scratch_;
   std::vector<std::shared_ptr<std::byte>> outgrown_;
-  size_t scratch_counter_bytes_ = 0;
-  size_t scratch_float_bytes_ = 0;
+  size_t scratch_bytes_ = 0;
   std::shared_ptr<std::byte> expert_scratch_;
   size_t expert_scratch_bytes_ = 0;
 };

@@ -23,9 +23,8 @@ constexpr int64_t max_chunks(int64_t length) {
 struct Decode {
   AttentionArguments attention;
   // Memory for partial results; see DecodeScratch.
-  float* partials;     // [n, groups, max_chunks, group_heads, head_dim]
-  float* states;       // [n, groups, max_chunks, group_heads, 2]: maximum and sum
-  uint32_t* counters;  // [n, groups], zero between launches
+  float* partials;  // [n, groups, max_chunks, group_heads, head_dim]
+  float* states;    // [n, groups, max_chunks, group_heads, 2]: maximum and sum
   int32_t max_chunks;
   int32_t groups;       // KV heads, times the groups their query heads fall into
   int32_t group_heads;  // query heads of a full group

@@ -44,10 +44,10 @@ class SharedQueue {
 
   __device__ inline void turn() {}
   __device__ inline void fetch_key(int row, int piece, const void* from, bool valid) {
-    copy_async<Keys::kPieceBytes>(key_slot(to_, row, piece), from, valid);
+    copy_async<Keys::kPieceBytes, true>(key_slot(to_, row, piece), from, valid);
   }
   __device__ inline void fetch_value(int token, int piece, const void* from, bool valid) {
-    copy_async<Values::kPieceBytes>(value_slot(to_, token, piece), from, valid);
+    copy_async<Values::kPieceBytes, true>(value_slot(to_, token, piece), from, valid);
   }
   __device__ inline void commit() {
     async_commit();
@@ -78,8 +78,6 @@ class SharedQueue {
   // Waits for all copies: none may be in flight when the lane's work ends.
   __device__ inline void drain() {
     async_wait<0>();
-    to_ = 0;
-    at_ = kStages - 1;
   }
 
  private:

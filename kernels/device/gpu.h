@@ -16,7 +16,6 @@
 //                                 these
 //   atomic_max(p, v) atomic_add(p, v)  64 bits, relaxed
 //   shared_add(p, v)              32 bits
-//   take_ticket(p)                counts up; orders all memory before and after across the device
 //   Shared().take<T>(n)           the next piece of the block's shared memory
 //   fused(a, b, c)                a * b + c, rounded once; nothing else is ever contracted
 //   exp2_fast(x) exp_exact(x) rsqrt_exact(x) tanh_exact(x) erf_exact(x) log1p_exact(x)
@@ -29,9 +28,10 @@
 //   kProductsFlush                matrix products flush subnormal f16 and bf16 to 0 (gfx90a)
 //   scaled_pair<k>(pair)          two f16 times 2^k, exactly, subnormals too; if kProductsFlush
 //   prefetch(global)              a hint that this line of memory is needed soon
-//   copy_async<bytes>(shared, global, valid), async_commit(), async_wait<groups_left>()
+//   copy_async<bytes, line>(shared, global, valid), async_commit(), async_wait<groups_left>()
 //                                 copies 16, 8 or 4 bytes while the lane goes on, if kHasAsync;
-//                                 otherwise at once
+//                                 otherwise at once. With `line` L2 loads the whole line of 128
+//                                 bytes: other copies soon ask for the rest
 //   Mma                           a 16 x kCols x 16 matrix product by a warp
 // if kHardwareFp8:
 //   convert_e4m3(codes, pairs)    four e4m3fn codes to two pairs of f16

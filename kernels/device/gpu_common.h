@@ -40,12 +40,6 @@ __device__ __forceinline__ void atomic_add(uint64_t* to, uint64_t value) {
 __device__ __forceinline__ void shared_add(uint32_t* to, uint32_t value) {
   atomicAdd(to, value);
 }
-__device__ __forceinline__ uint32_t take_ticket(uint32_t* counter) {
-  __threadfence();
-  const uint32_t ticket = atomicAdd(counter, 1u);
-  __threadfence();
-  return ticket;
-}
 
 extern __shared__ __align__(16) unsigned char fp8kv_shared[];
 

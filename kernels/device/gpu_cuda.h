@@ -134,11 +134,15 @@ __device__ __forceinline__ void prefetch(const void* global) {
 }
 
 // If `valid` is false, fills the kBytes with zeros.
-template <int kBytes>
+template <int kBytes, bool kLine = false>
 __device__ __forceinline__ void copy_async(void* shared, const void* global, bool valid) {
   const auto to = static_cast<uint32_t>(__cvta_generic_to_shared(shared));
   const int bytes = valid ? kBytes : 0;
-  if constexpr (kBytes == 16) {  // past L1, which streams do not profit from
+  if constexpr (kBytes == 16 && kLine) {
+    asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" ::"r"(to), "l"(global),
+                 "r"(bytes)
+                 : "memory");
+  } else if constexpr (kBytes == 16) {  // past L1, which streams do not profit from
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(global), "r"(bytes)
                  : "memory");
   } else {

@@ -110,7 +110,7 @@ __device__ __forceinline__ void after_previous() {}
 __device__ __forceinline__ void prefetch(const void*) {}
 
 // Copies through registers, at once. Kernels that want loads in flight use LaneQueue.
-template <int kBytes>
+template <int kBytes, bool kLine = false>
 __device__ __forceinline__ void copy_async(void* shared, const void* global, bool valid) {
   typedef uint32_t Words __attribute__((ext_vector_type(kBytes / 4)));
   using Piece = std::conditional_t<kBytes == 4, uint32_t, Words>;

@@ -121,9 +121,6 @@ inline void atomic_add(uint64_t* to, uint64_t value) {
 inline void shared_add(uint32_t* to, uint32_t value) {
   std::atomic_ref<uint32_t>(*to).fetch_add(value, std::memory_order_relaxed);
 }
-inline uint32_t take_ticket(uint32_t* counter) {
-  return std::atomic_ref<uint32_t>(*counter).fetch_add(1, std::memory_order_acq_rel);
-}
 
 class Shared {
  public:
@@ -209,7 +206,7 @@ inline void prefetch(const void* global) {
   static_cast<void>(*static_cast<const volatile char*>(global));
 }
 
-template <int kBytes>
+template <int kBytes, bool kLine = false>
 void copy_async(void* shared, const void* global, bool valid) {
   static_assert(kBytes == 4 || kBytes == 8 || kBytes == 16);
   sim::async_copy({static_cast<std::byte*>(shared), static_cast<const std::byte*>(global), kBytes,

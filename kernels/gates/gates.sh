@@ -176,21 +176,22 @@ forbid() {
 
 # The decode kernel for E4M3FN at head size 128. 16 tokens take 16 products of 16 x 8 x 16; per
 # lane, they are 8 pieces of 16 bytes and 128 codes, two to a conversion. The code has the copies
-# four times: for three tiles at the start, and in the loop. A ninth wide load reads the plan.
-# Partial results of 16 chunks are requested together: one after the other, they would take longer
-# than a short context.
+# twice: at the start and in the loop. A ninth wide load reads the plan.
+# The kernel that adds up requests the partial results of 16 chunks together: one after the other,
+# they would take longer than a short context.
 gate_decode_ptx() {
   local ptx=$2/attention_decode.compute_90.ptx code=$2/decode.ptx what="the decode kernel's PTX"
   [[ -e $ptx ]] || return 0
   awk '/\.entry/ { on = /attention_decode_kernel.*Fp8FormatE0EEELi128ELb0E/ } on' "$ptx" > "$code"
   require "$what" "$code" <<'PATTERNS'
-32 cp\.async\.cg\.shared\.global .*, 16,
+16 cp\.async\.cg\.shared\.global\.L2::128B .*, 16,
 9 ld\.shared\.v4
 64 cvt\.rn\.f16x2\.e4m3x2
 16 mma\.sync\.aligned\.m16n8k16
 2 movmatrix
-16 ld\.global\.v4\.f32
 PATTERNS
+  awk '/\.entry/ { on = /attention_combine_kernel/ } on' "$ptx" > "$code.combine"
+  require "the PTX that adds up chunks" "$code.combine" <<< '16 ld\.global\.v4\.f32'
   forbid "$what" "$ptx" 0 'ld\.local' "has ld.local"
   # The plan at the start has two; the loop has none.
   forbid "$what" "$code" 2 'bar(rier)?\.sync' "has a block barrier too many"

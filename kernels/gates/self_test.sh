@@ -28,7 +28,7 @@ make_base() {
   cp -r kernels src "$root"
   edit "$root" $decode 's/run<Cache, (64|96|256)>/run<Cache, 128>/'
   edit "$root" $decode "s/if constexpr \(sizeof\(Cache\) <= 2\)/if constexpr ($one)/"
-  edit "$root" $record '/^#|^embed_kernel|^expert_|^gate_rows_|attention_decode.*FormatE0EEELi128E/!d'
+  edit "$root" $record '/^#|^embed_kernel|^expert_|^gate_rows_|^attention_combine|attention_decode.*FormatE0EEELi128E/!d'
 }
 
 # Runs a command in the background, at most as many at a time as there are cores.
@@ -138,7 +138,7 @@ seed_decode_ptx() {
   $seed kernels/blocks/decode_results.cuh 's/#pragma unroll 16/#pragma unroll 1/' "of 16 'ld"
   $seed kernels/device/gpu_cuda.h 's/(kHardwareFp8 = )true/\1false/' "of 64 'cvt"
   $seed kernels/device/gpu_cuda.h 's/asm\("movmatrix.*/b[0] = scores[0];/' "of 2 'movmatrix"
-  $seed $queue "s/copy_async<Keys.*>\((key_slot.*), from, valid\)/if (valid) $plain/" "of 32 'cp"
+  $seed $queue "s/copy_async<Keys[^>]*>\((key_slot.*), from, valid\)/if (valid) $plain/" "of 16 'cp"
   $seed $queue "s/const auto part = .*/$narrow/" "of 9 'ld"
 }
 

@@ -1,9 +1,10 @@
 // Attention of single rows over a paged cache: split over the context, bound by reading it. Each
 // warp takes a chunk of a sequence for the query heads of one KV head, and streams it through
-// matrix instructions. A warp waits only for its own lanes. It leaves a partial result; the last
-// warp to finish a row's chunks adds them up.
+// matrix instructions. A warp waits only for its own lanes. While it ends a chunk, the first tiles
+// of its next one are on their way. A second kernel adds up the partial results of a row's chunks.
 #include "kernels/blocks/decode_items.cuh"
 #include "kernels/blocks/decode_results.cuh"
+#include "kernels/blocks/decode_tiles.cuh"
 #include "kernels/blocks/fragments.cuh"
 #include "kernels/blocks/lane_queue.cuh"
 
@@ -53,35 +54,31 @@ class Worker {
                                  : kHeadDim > 128               ? 2
                                                                 : 3;
 
-  __device__ Worker(const Decode& decode, Shared& shared)
-      : decode_(decode), results_(decode), queue_(shared) {}
+  __device__ Worker(const Decode& decode, const int* ends, Shared& shared)
+      : decode_(decode), ends_(ends), results_(decode), queue_(shared) {}
 
-  __device__ inline void run(const Item& item) {
-    start(item);
-    load_query(item);
-    const int tiles = (item.end - item.begin + kTileTokens - 1) / kTileTokens;
-    for (int tile = 0; tile < Queue::kAhead; ++tile) fetch(item, tile, tiles);
+  // Takes items `first`, `first` + `stride`, ... below `items`.
+  __device__ inline void run(int first, int stride, int items) {
+    DecodeTiles tiles(decode_, ends_, first, stride, items);
+    for (int i = 0; i < Queue::kAhead; ++i) fetch(tiles);
+    for (int number = first; number < items; number += stride) {
+      const Item item = item_at(decode_, ends_, number);
+      start();
+      load_query(item);
 #pragma unroll 1
-    for (int tile = 0; tile < tiles; ++tile) {
-      queue_.turn();
-      fetch(item, tile + Queue::kAhead, tiles);
-      queue_.arrive();
-      consume(item, item.begin + tile * kTileTokens);
+      for (int at = item.begin; at < item.end; at += kTileTokens) {
+        queue_.turn();
+        fetch(tiles);
+        queue_.arrive();
+        consume(item, at);
+      }
+      finish(item);
     }
     queue_.drain();
-    finish(item);
   }
 
  private:
-  __device__ inline void start(const Item& item) {
-    const AttentionArguments& attention = decode_.attention;
-    const int page_size = attention.kv.page_size;
-    pages_ =
-        attention.rows.page_table +
-        int64_t{warp_uniform(sequence_of(attention.rows, item.row))} * attention.rows.max_pages +
-        item.begin / page_size;
-    in_page_ = item.begin % page_size;
-    page_ = warp_uniform(*pages_);
+  __device__ inline void start() {
 #pragma unroll
     for (int i = 0; i < kFrags; ++i) {
 #pragma unroll
@@ -109,27 +106,21 @@ class Worker {
     }
   }
 
-  __device__ inline void fetch(const Item& item, int tile, int tiles) {
-    if (tile < tiles) {
+  __device__ inline void fetch(DecodeTiles& tiles) {
+    if (tiles.next()) {
       const PagedKv& kv = decode_.attention.kv;
-      const int first = item.begin + tile * kTileTokens;
-      // A tile never leaves its page, whose size is a multiple of a tile's.
-      if (in_page_ == kv.page_size) {
-        in_page_ = 0;
-        page_ = warp_uniform(*++pages_);
-      }
-      const int64_t at = kv.offset(page_, item.kv_head, in_page_);
       constexpr int kRowBytes = kHeadDim * static_cast<int>(sizeof(Cache));
       const int lane = lane_index();
+      const int64_t at = tiles.row() * kRowBytes;
       // Apart from the lane's own corner of the tile, everything is a constant.
-      const unsigned char* keys = static_cast<const unsigned char*>(kv.k) + at * sizeof(Cache) +
+      const unsigned char* keys = static_cast<const unsigned char*>(kv.k) + at +
                                   Mma::row(lane) * kRowBytes + Keys::offset(0, Mma::group(lane));
-      const unsigned char* values = static_cast<const unsigned char*>(kv.v) + at * sizeof(Cache) +
+      const unsigned char* values = static_cast<const unsigned char*>(kv.v) + at +
                                     Mma::depth(lane, 0) * kRowBytes +
                                     Values::offset(0, Mma::row(lane));
 #pragma unroll
       for (int row = 0; row < Mma::kRowsPerLane; ++row) {
-        const bool valid = first + Mma::row(lane) + 8 * row < item.end;
+        const bool valid = Mma::row(lane) + 8 * row < tiles.tokens();
 #pragma unroll
         for (int piece = 0; piece < Keys::kPieces; ++piece) {
           queue_.fetch_key(row, piece, keys + 8 * row * kRowBytes + Keys::offset(piece, 0), valid);
@@ -137,14 +128,13 @@ class Worker {
       }
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
-        const bool valid = first + Mma::depth(lane, i) < item.end;
+        const bool valid = Mma::depth(lane, i) < tiles.tokens();
         const int below = Mma::depth(0, i) * kRowBytes;
 #pragma unroll
         for (int piece = 0; piece < Values::kPieces; ++piece) {
           queue_.fetch_value(i, piece, values + below + Values::offset(piece, 0), valid);
         }
       }
-      in_page_ += kTileTokens;
     }
     queue_.commit();
   }
@@ -214,7 +204,6 @@ class Worker {
       write_output(item);
     } else {
       write_partial(item);
-      results_.combine_if_last(item);
     }
   }
 
@@ -249,8 +238,9 @@ class Worker {
   }
 
   __device__ inline void write_partial(const Item& item) {
+    const float scale = output_scale<Cache>(decode_.attention, item.kv_head);
     each_run(item, [&](int head, int dim, const Vec<float, kRun>& run, int) {
-      results_.store_partial(item, head, dim, run);
+      results_.store_partial(item, head, dim, run, scale);
     });
 #pragma unroll
     for (int col = 0; col < Mma::kLaneCols; ++col) {
@@ -261,11 +251,9 @@ class Worker {
   }
 
   const Decode& decode_;
-  const DecodeResults<Cache, kHeadDim> results_;
+  const int* ends_;  // see count_chunks
+  const DecodeResults<kHeadDim> results_;
   Queue queue_;
-  const int32_t* pages_ = nullptr;  // from the current page on
-  int32_t page_ = 0;
-  int32_t in_page_ = 0;  // tokens of the page that were asked for
   uint32_t query_[2 * kFrags];
   float factor_[Mma::kLaneCols];
   float acc_[kFrags][4];
@@ -281,15 +269,24 @@ __global__ void __launch_bounds__((Worker<Cache, kHeadDim, kDeep>::kThreads),
   after_previous();
   constexpr int kWarps = Worker<Cache, kHeadDim, kDeep>::kWarps;
   Shared shared;
-  Worker<Cache, kHeadDim, kDeep> worker(decode, shared);
   int* ends = shared.take<int>(decode.attention.rows.n);
+  Worker<Cache, kHeadDim, kDeep> worker(decode, ends, shared);
   count_chunks<kWarps>(decode, ends, shared.take<int>(kWarps));
   const int items = ends[decode.attention.rows.n - 1] * decode.groups;
   const int blocks = static_cast<int>(grid_size().x);
   // Adjacent items go to different blocks, so that a few items spread over the whole device.
-  for (int number = warp_index() * blocks + static_cast<int>(block_index().x); number < items;
-       number += blocks * kWarps) {
-    worker.run(item_at(decode, ends, number));
+  worker.run(warp_index() * blocks + static_cast<int>(block_index().x), blocks * kWarps, items);
+}
+
+// Adds up the partial results of rows that have several chunks. One warp takes one head of a row.
+constexpr int kCombineThreads = 128;
+__global__ void __launch_bounds__(kCombineThreads) attention_combine_kernel(Decode decode) {
+  after_previous();
+  constexpr int kWarps = kCombineThreads / kWarp;
+  const int number = static_cast<int>(block_index().x) * kWarps + warp_index();
+  const int n_heads = decode.attention.n_heads;
+  if (number < decode.attention.rows.n * n_heads) {
+    combine_chunks(decode, number / n_heads, number % n_heads);
   }
 }
 
@@ -376,8 +373,7 @@ bool takes_decode(const AttentionArguments& arguments, int64_t computed_as) {
 DecodeSizes decode_sizes(const AttentionArguments& arguments) {
   const int64_t row_groups = int64_t{arguments.rows.n} * groups(arguments);
   const int64_t states = row_groups * chunks_of(arguments) * group_heads(arguments);
-  return {static_cast<size_t>(states * arguments.kv.head_dim), static_cast<size_t>(2 * states),
-          static_cast<size_t>(row_groups)};
+  return {static_cast<size_t>(states * arguments.kv.head_dim), static_cast<size_t>(2 * states)};
 }
 
 void attention_decode(Stream stream, DType activations, const AttentionArguments& arguments,
@@ -386,7 +382,6 @@ void attention_decode(Stream stream, DType activations, const AttentionArguments
   decode.attention = arguments;
   decode.partials = scratch.partials;
   decode.states = scratch.states;
-  decode.counters = scratch.counters;
   decode.max_chunks = chunks_of(arguments);
   decode.groups = groups(arguments);
   decode.group_heads = group_heads(arguments);
@@ -394,6 +389,11 @@ void attention_decode(Stream stream, DType activations, const AttentionArguments
   with_elements(arguments.kv.k_format, [&]<typename Cache>(Cache) {
     if constexpr (sizeof(Cache) <= 2) run_head_dim<Cache>(stream, decode, multiprocessors);
   });
+  constexpr int64_t kWarps = kCombineThreads / kWarp;
+  const int64_t heads = int64_t{arguments.rows.n} * arguments.n_heads;
+  launch("attention", attention_combine_kernel,
+         {static_cast<unsigned>((heads + kWarps - 1) / kWarps)}, kCombineThreads, 0, stream,
+         decode);
 }
 
 }  // namespace fp8kv::FP8KV_GPU

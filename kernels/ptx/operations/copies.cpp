@@ -58,6 +58,7 @@ void wait(Warp& warp, const Instruction& in, uint32_t lanes) {
 void add_copy_operations(Operations& o) {
   o["cp.async.ca.shared.global"] = {copy, ":sgi4"};
   o["cp.async.cg.shared.global"] = {copy, ":sgi4"};
+  o["cp.async.cg.shared.global.L2::128B"] = {copy, ":sgi4"};
   o["cp.async.commit_group"] = {commit, ":"};
   o["cp.async.wait_group"] = {wait, ":i"};
 }
