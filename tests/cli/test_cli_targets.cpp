@@ -47,7 +47,8 @@ transformers  4.45 to 4.46       loads, rounded  with the package compressed-ten
 transformers  4.49 to 4.53       loads, rounded  with the package compressed-tensors: loads them, and keeps a 16-bit cache
                                  note            stops with compressed-tensors 0.20: install 0.9 for 4.49, 0.10 for 4.53
 transformers  4.57               loads, rounded  with the package compressed-tensors: loads them, and keeps a 16-bit cache
-transformers  5 and newer        loads, rounded  with the package compressed-tensors: rounds K and V by these scales
+transformers  5 to 5.23          loads, rounded  with the package compressed-tensors: rounds K and V by these scales
+transformers  5.24 and newer     ignores         compressed-tensors 0.20 finds no caches in it and drops the scales: the model works as before
 TensorRT-LLM  engine builder     ignores         reads k_proj.k_scale and v_proj.v_scale alone: an FP8 cache runs with 1
 TensorRT-LLM  PyTorch backend    ignores         has no scales for an FP8 cache, only for FP4
 From runs of the runtimes' loaders, their sources and issues: see docs/runtimes.md.
@@ -56,11 +57,11 @@ From runs of the runtimes' loaders, their sources and issues: see docs/runtimes.
 constexpr const char* kFiles =
     R"(files     config.json, model-kv-scales.safetensors and model.safetensors.index.json written; 2 files copied
 
-runtime          scales          how
-vLLM 0.15+       turns FP8 on    one scale for K and one for V, as F32
-SGLang 0.5.19+   loads           with --kv-cache-dtype fp8_e4m3: one scale for K and one for V, doubled for FNUZ GPUs
-TGI 3.0+         turns FP8 on    on CUDA with flashinfer; else with --kv-cache-dtype fp8_e4m3fn: k_scale and v_scale as F32
-transformers 5+  loads, rounded  with the package compressed-tensors: rounds K and V by these scales
+runtime             scales        how
+vLLM 0.15+          turns FP8 on  one scale for K and one for V, as F32
+SGLang 0.5.19+      loads         with --kv-cache-dtype fp8_e4m3: one scale for K and one for V, doubled for FNUZ GPUs
+TGI 3.0+            turns FP8 on  on CUDA with flashinfer; else with --kv-cache-dtype fp8_e4m3fn: k_scale and v_scale as F32
+transformers 5.24+  ignores       compressed-tensors 0.20 finds no caches in it and drops the scales: the model works as before
 note      vLLM and TGI: nothing doubles the scales for FNUZ GPUs (MI300), where values then saturate at 240
 note      vLLM: an FP8 cache nobody asked for is reported to fail on L4 and to be slower on RDNA3 and V100
 more      older versions and other runtimes: --all; sources: docs/runtimes.md

@@ -35,8 +35,9 @@ transformers  4.49 to 4.53       rounded        with the package compressed-tens
                                  note           stops with compressed-tensors 0.20: install 0.9 for 4.49, 0.10 for 4.53
 transformers  4.57               rounded        with the package compressed-tensors: loads them, and keeps a 16-bit cache
                                                 rounded by 0.04 % (layer 1)
-transformers  5 and newer        rounded        with the package compressed-tensors: rounds K and V by these scales
+transformers  5 to 5.23          rounded        with the package compressed-tensors: rounds K and V by these scales
                                                 rounded by 0.04 % (layer 1)
+transformers  5.24 and newer     ignored        compressed-tensors 0.20 finds no caches in it and drops the scales: the model works as before
 TensorRT-LLM  engine builder     ignored        reads k_proj.k_scale and v_proj.v_scale alone: an FP8 cache runs with 1
 TensorRT-LLM  PyTorch backend    ignored        has no scales for an FP8 cache, only for FP4
 From runs of the runtimes' loaders, their sources and issues: see docs/runtimes.md.
@@ -47,11 +48,11 @@ Serve it with
   text-generation-launcher --model-id out --kv-cache-dtype fp8_e4m3fn
 )";
 
-constexpr const char* kPortable = R"(runtime          scales         how
-vLLM 0.15+       exact, FP8 on  one scale for K and one for V, as F32
-SGLang 0.5.19+   exact          with --kv-cache-dtype fp8_e4m3: one scale for K and one for V, doubled for FNUZ GPUs
-TGI 3.0+         exact, FP8 on  on CUDA with flashinfer; else with --kv-cache-dtype fp8_e4m3fn: k_scale and v_scale as F32
-transformers 5+  rounded        with the package compressed-tensors: rounds K and V by these scales; rounded by 0.04 % (layer 1)
+constexpr const char* kPortable = R"(runtime             scales         how
+vLLM 0.15+          exact, FP8 on  one scale for K and one for V, as F32
+SGLang 0.5.19+      exact          with --kv-cache-dtype fp8_e4m3: one scale for K and one for V, doubled for FNUZ GPUs
+TGI 3.0+            exact, FP8 on  on CUDA with flashinfer; else with --kv-cache-dtype fp8_e4m3fn: k_scale and v_scale as F32
+transformers 5.24+  ignored        compressed-tensors 0.20 finds no caches in it and drops the scales: the model works as before
 note      vLLM and TGI: nothing doubles the scales for FNUZ GPUs (MI300), where values then saturate at 240
 note      vLLM: an FP8 cache nobody asked for is reported to fail on L4 and to be slower on RDNA3 and V100
 more      older versions and other runtimes: --all; sources: docs/runtimes.md
@@ -76,10 +77,10 @@ TEST_CASE("cli verify: on a terminal sentences keep to its width, in twenty line
   const std::string narrow = on_terminal(80);
   CAPTURE(narrow);
   CHECK(narrow.starts_with(
-      "runtime          scales         how\n"
-      "vLLM 0.15+       exact, FP8 on  one scale for K and one for V, as F32\n"
-      "SGLang 0.5.19+   exact          with --kv-cache-dtype fp8_e4m3: one scale for K\n"
-      "                                and one for V, doubled for FNUZ GPUs\n"));
+      "runtime             scales         how\n"
+      "vLLM 0.15+          exact, FP8 on  one scale for K and one for V, as F32\n"
+      "SGLang 0.5.19+      exact          with --kv-cache-dtype fp8_e4m3: one scale for\n"
+      "                                   K and one for V, doubled for FNUZ GPUs\n"));
   CHECK(std::count(narrow.begin(), narrow.end(), '\n') <= 20);
   const std::string whole = on_terminal(80, {"--all"});
   CAPTURE(whole);

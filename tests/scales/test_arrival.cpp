@@ -102,12 +102,12 @@ TEST_CASE("arrival: rounding is said for the runtimes that do it, with the way o
   const KvScales usual = scales_of({{{1}, {1.00390625f}}}), tiny = scales_of({{{1}, {4e-8f}}}),
                  least = scales_of({{{1}, {1e-9f}}});
   const ArrivalNotes notes = rounding_notes(usual, facts_with({}), DType::bf16);
-  CHECK(notes.notes == Strings{"vLLM 0.7.2 to 0.14 and transformers 4.45 and newer: scales are "
+  CHECK(notes.notes == Strings{"vLLM 0.7.2 to 0.14 and transformers 4.45 to 5.23: scales are "
                                "rounded to bfloat16, by up to 0.39 % (layer 0 V)"});
   CHECK(notes.warnings.empty());
   CHECK(rounding_notes(usual, facts_with({}), DType::f32).notes.empty());
   CHECK(rounding_notes(usual, facts_with({}), std::nullopt).notes.empty());
-  const std::string who = "vLLM 0.7.2 to 0.14 and transformers 4.45 and newer: layer 0 V: ";
+  const std::string who = "vLLM 0.7.2 to 0.14 and transformers 4.45 to 5.23: layer 0 V: ";
   const std::string instead =
       "vLLM 0.15 and newer, SGLang 0.5.19 and newer and TGI 2.4 and newer: kept as float32";
   CHECK(rounding_notes(tiny, facts_with({}), DType::f16).warnings ==

@@ -80,7 +80,10 @@ RuntimeOutcome sglang(const ModelFiles& files) {
 }
 
 RuntimeOutcome transformers(const ModelFiles& files) {
-  return outcome(files, "transformers", "5 and newer");
+  return outcome(files, "transformers", "5 to 5.23");
+}
+RuntimeOutcome newest_transformers(const ModelFiles& files) {
+  return outcome(files, "transformers", "5.24 and newer");
 }
 
 // The behaviour of transformers 5.23.0 with compressed-tensors 0.20.0; see the rules.
@@ -96,6 +99,16 @@ TEST_CASE("runtimes: transformers takes what llm-compressor would have written")
   CHECK(transformers(single) == RuntimeOutcome::loads);
   single.names.push_back("model.safetensors.index.json");
   CHECK(transformers(single) == RuntimeOutcome::misreads);
+}
+
+// Transformers 5.24 renamed the caches of its attention, and compressed-tensors 0.20 looks for the
+// old name.
+TEST_CASE("runtimes: transformers 5.24 drops the scales that 5.23 took") {
+  const std::vector<std::pair<std::string, Shape>> as_written = {{"k_scale", {1}},
+                                                                 {"v_scale", {1}}};
+  CHECK(newest_transformers(model(as_written, kCovered)) == RuntimeOutcome::ignores);
+  CHECK(newest_transformers(model(kApart, kCovered)) == RuntimeOutcome::ignores);
+  CHECK(newest_transformers(model({}, kCovered)) == RuntimeOutcome::ignores);
 }
 
 TEST_CASE("runtimes: every column ends in the one rule that always holds") {

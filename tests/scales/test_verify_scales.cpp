@@ -120,7 +120,7 @@ TEST_CASE("verify: MI300 needs scales doubled, and a runtime says whether it doe
   place.inject("model", two_layers(0.5f, 0.5f), "out", "portable");
   CHECK(fates(verified(place, "vllm@0.14.1", mi300)) == "exact twice, exact twice");
   CHECK(fates(verified(place, "sglang", mi300)) == "exact twice, exact twice");
-  CHECK(fates(verified(place, "transformers", mi300)) == "not known, not known");
+  CHECK(fates(verified(place, "transformers@5.23", mi300)) == "not known, not known");
   const VerifyReport newest = verified(place, "vllm", mi300);
   CHECK(fates(newest) == "not doubled, not doubled");
   CHECK(newest.runtimes[0].fixes.at(0).ends_with(" --replace --for vllm-rocm"));

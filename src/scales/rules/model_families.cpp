@@ -24,6 +24,7 @@ constexpr ModelFamily kFamilies[] = {
     {"glm4_moe", Family::glm4_moe, Names::both},
     {"nemotron_h", Family::nemotron_h, Names::both},
     {"granite", Family::granite, Names::parameters},
+    {"granitemoehybrid", Family::granite_hybrid, Names::parameters},
     {"deepseek_v2", Family::deepseek, Names::projections},
     {"deepseek_v3", Family::deepseek, Names::projections},
     // Kimi uses DeepSeek's attention, in the same class of every runtime.
@@ -42,6 +43,7 @@ constexpr ModelFamily kFamilies[] = {
     {"internlm2", Family::internlm2, Names::parameters, true},
     {"baichuan", Family::baichuan, Names::parameters, true},
     {"bamba", Family::bamba, Names::both},
+    {"falcon_h1", Family::falcon_h1, Names::both},
     {"minicpm3", Family::minicpm3, Names::projections},
 };
 

@@ -31,7 +31,8 @@ std::span<const RuntimeColumn> columns() {
       {"transformers", "4.45", "4.46", {4, 45}, transformers_rules()},
       {"transformers", "4.49", "4.53", {4, 49}, transformers_rules()},
       {"transformers", "4.57", "4.57", {4, 57}, transformers_rules()},
-      {"transformers", "5", "", {5}, transformers_rules()},
+      {"transformers", "5", "5.23", {5}, transformers_rules()},
+      {"transformers", "5.24", "", {5, 24}, transformers_rules()},
       {"TensorRT-LLM", "engine builder", "engine builder", {}, trtllm_builder_rules(), "engine"},
       {"TensorRT-LLM", "PyTorch backend", "PyTorch backend", {}, trtllm_pytorch_rules(), "pytorch"},
   };

@@ -27,6 +27,7 @@ constexpr std::array<NamedFamily, kFamilyCount> kFamilyNames = {{
     {Family::glm4_moe, "glm4_moe"},
     {Family::nemotron_h, "nemotron_h"},
     {Family::granite, "granite"},
+    {Family::granite_hybrid, "granite_hybrid"},
     {Family::deepseek, "deepseek"},
     {Family::glm4_moe_lite, "glm4_moe_lite"},
     {Family::deepseek_sparse, "deepseek_sparse"},
@@ -37,6 +38,7 @@ constexpr std::array<NamedFamily, kFamilyCount> kFamilyNames = {{
     {Family::internlm2, "internlm2"},
     {Family::baichuan, "baichuan"},
     {Family::bamba, "bamba"},
+    {Family::falcon_h1, "falcon_h1"},
     {Family::minicpm3, "minicpm3"},
 }};
 

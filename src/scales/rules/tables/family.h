@@ -26,6 +26,7 @@ enum class Family : uint8_t {
   glm4_moe,
   nemotron_h,
   granite,
+  granite_hybrid,   // Granite 4
   deepseek,         // DeepSeek V2 and V3, Kimi K2, Mistral 4: an MLA cache
   glm4_moe_lite,    // GLM-4.7 Flash: the same, with a loader of its own in SGLang
   deepseek_sparse,  // DeepSeek V3.2 and GLM-5: MLA with sparse attention
@@ -36,6 +37,7 @@ enum class Family : uint8_t {
   internlm2,
   baichuan,
   bamba,
+  falcon_h1,
   minicpm3,  // an MLA whose latent vLLM does not cache
 };
 inline constexpr size_t kFamilyCount = static_cast<size_t>(Family::minicpm3) + 1;

@@ -16,7 +16,8 @@ constexpr const char* kRun4Loads =
     "0.10.2 and 0.12.2, 4.57.6 with 0.20";
 constexpr const char* kRun5 =
     "run: transformers 5.19 and 5.23 with compressed-tensors 0.17 and 0.20";
-constexpr RuntimeVersion k449 = {4, 49}, k457 = {4, 57}, k5 = {5};
+constexpr const char* kRun524 = "run: transformers 5.24 with compressed-tensors 0.20";
+constexpr RuntimeVersion k449 = {4, 49}, k457 = {4, 57}, k5 = {5}, k524 = {5, 24};
 
 // clang-format off
 constexpr RuntimeRule kTransformersRules[] = {
@@ -24,17 +25,17 @@ constexpr RuntimeRule kTransformersRules[] = {
     {{nvfp4_scheme}, {}, unknown, kNvfp4NotSeen, kModeling},
     RuntimeRule{{compressed_tensors, cache_scheme}, {scales}, misreads,
      "with the package compressed-tensors, runs with scales that nobody set", ""}
-        .from(k5).seen(kRun5),
+        .from(k5).until(k524).seen(kRun5),
     {{}, {scales}, ignores, "has no use for scales", kModeling},
     RuntimeRule{{unquantised, single_file}, {}, ignores,
      "reads model.safetensors, neither the index nor the scales: the model works as before",
      "transformers: modeling_utils.py:3490-3510"},
     RuntimeRule{{unquantised}, {}, ignores,
      "lists the scales among the weights that are not used: the model works as before", ""}
-        .seen("run: transformers 4.46.3, 4.49.0, 4.53.3, 4.57.6, 5.19 and 5.23"),
+        .seen("run: transformers 4.46.3, 4.49.0, 4.53.3, 4.57.6, 5.19, 5.23 and 5.24"),
     RuntimeRule{{compressed_tensors, cache_scheme, single_file, index}, {}, misreads,
      "reads model.safetensors and not the index: runs with scales that nobody set", ""}
-        .from(k5).seen(kRun5),
+        .from(k5).until(k524).seen(kRun5),
     RuntimeRule{{compressed_tensors}, {}, unknown,
      "was not run with this family", "transformers: quantizers/quantizer_compressed_tensors.py"}
         .of({gpt2, gpt_bigcode, gpt_neox, falcon}).until(k449),
@@ -42,10 +43,13 @@ constexpr RuntimeRule kTransformersRules[] = {
      "has no model of this family but by the folder's own code", kModeling}.of({internlm2, baichuan}),
     RuntimeRule{{compressed_tensors}, {}, ignores,
      "has no scales where there is no k_proj: the model works as before", ""}
-        .of({gpt2, gpt_bigcode, gpt_neox, falcon}).from(k449).seen("run: transformers 4.49.0, 4.53.3, 4.57.6, 5.23"),
+        .of({gpt2, gpt_bigcode, gpt_neox, falcon}).from(k449).seen("run: transformers 4.49.0, 4.53.3, 4.57.6, 5.23, 5.24"),
+    RuntimeRule{{compressed_tensors, cache_scheme}, {}, ignores,
+     "compressed-tensors 0.20 finds no caches in it and drops the scales: the model works as before", ""}
+        .from(k524).seen(kRun524),
     RuntimeRule{{compressed_tensors, cache_scheme, apart_0d}, {}, fails,
      "takes a k_scale of shape [1], as compressed-tensors writes it, not one of shape []", ""}
-        .seen("run: transformers 4.46.3, 4.49.0, 4.53.3, 4.57.6, 5.23; 5.19 takes both"),
+        .until(k524).seen("run: transformers 4.46.3, 4.49.0, 4.53.3, 4.57.6, 5.23; 5.19 takes both"),
     RuntimeRule{{compressed_tensors, attn_head}, {}, fails,
      "compressed-tensors up to 0.12 does not know the strategy 'attn_head'", ""}
         .until(k457).seen(kRun4),
@@ -54,13 +58,13 @@ constexpr RuntimeRule kTransformersRules[] = {
         .until(k5).rounding().seen(kRun4Loads),
     RuntimeRule{{compressed_tensors, cache_scheme, apart}, {}, loads,
      "with the package compressed-tensors: rounds K and V by these scales", ""}
-        .from(k5).rounding().seen(kRun5),
+        .from(k5).until(k524).rounding().seen(kRun5),
     RuntimeRule{{compressed_tensors, cache_scheme}, {apart}, ignores,
      "has no scales where there is no k_proj: the model works as before", ""}
         .of(kLatent).from(k449).until(k457).seen("run: transformers 4.53.3"),
     RuntimeRule{{compressed_tensors, cache_scheme}, {apart}, misreads,
      "with the package compressed-tensors, finds no self_attn.k_scale: runs with scales that nobody set", ""}
-        .from(k449).seen("run: transformers 4.49.0, 4.53.3, 4.57.6, 5.23"),
+        .from(k449).until(k524).seen("run: transformers 4.49.0, 4.53.3, 4.57.6, 5.23"),
     RuntimeRule{{compressed_tensors}, {}, unknown,
      "needs the package compressed-tensors and takes the model for a quantised one",
      "transformers: quantizers/quantizer_compressed_tensors.py"},
@@ -75,7 +79,10 @@ constexpr RuntimeRule kTransformersRules[] = {
     RuntimeRule{{fp8}, {fp8_weights}, fails, "needs a GPU for such a config, to make FP8 weights by it", ""}
         .from(k449).until(k5).seen("run: transformers 4.49.0, 4.53.3, 4.57.6"),
     RuntimeRule{{fp8}, {fp8_weights}, ignores, "has no use for them: the model works as before", ""}
-        .from(k5).seen("run: transformers 5.23"),
+        .from(k5).seen("run: transformers 5.23 and 5.24"),
+    RuntimeRule{{modelopt}, {}, ignores,
+     "skips a quantization that it does not know: the model works as before", ""}
+        .from(k524).seen("run: transformers 5.24"),
     {{}, {}, unknown,
      "what it does beside this quant_method was not looked at", "transformers: quantizers"},
 };

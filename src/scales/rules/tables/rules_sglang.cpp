@@ -61,21 +61,23 @@ constexpr RuntimeRule kSglangRules[] = {
      "the FP8 cache of its sparse attention makes scales of its own: these have no use",
      "sglang 0.5.23: DSA"}.of({deepseek_sparse}),
     RuntimeRule{{}, {}, fails, "has no model of this family", ""}.of({falcon}).seen(kSglangRun),
+    RuntimeRule{{}, {}, fails, "stops at a KV scale of any name with a KeyError", ""}
+        .of({falcon_h1}).seen(kSglangRun),
     RuntimeRule{{apart}, {}, fails,
      "stops at the attention's own k_scale with a KeyError: write attn.k_scale below it alone", ""}
         .of(kSglangOneMatrix).seen(kSglangRun),
     RuntimeRule{{parameters}, {}, loads, kSglangFlag, ""}.of(kSglangOneMatrix).doubles().seen(kSglangRun),
     RuntimeRule{{modelopt}, {}, fails, "stops at such a config with an error", ""}
-        .of({granite}).seen(kSglangRun),
+        .of({granite, granite_hybrid}).seen(kSglangRun),
     RuntimeRule{{apart}, {}, fails, "stops at self_attn.k_scale with an error", ""}
-        .of({granite, qwen3_next}).seen(kSglangRun),
+        .of({granite, granite_hybrid, qwen3_next}).seen(kSglangRun),
     RuntimeRule{{projections}, {}, fails, "stops at k_proj.k_scale with an error", ""}
-        .of({granite}).seen(kSglangRun),
+        .of({granite, granite_hybrid}).seen(kSglangRun),
     RuntimeRule{{modelopt}, {}, ignores, kNotMapped, ""}.of({mixtral, qwen2_moe}).seen(kSglangRun),
     RuntimeRule{{projections}, {}, fails, "stops at k_proj.k_scale with an error", ""}
         .of({mixtral}).seen(kSglangRun),
     RuntimeRule{{parameters}, {}, loads, kSglangFlag, ""}
-        .of({qwen2, mixtral, qwen2_moe, qwen3_next, granite, qwen3_5}).doubles().seen(kSglangRun),
+        .of({qwen2, mixtral, qwen2_moe, qwen3_next, granite, granite_hybrid, qwen3_5}).doubles().seen(kSglangRun),
     RuntimeRule{{projections}, {}, loads, kSglangFlag, ""}.of({qwen3_next}).doubles().seen(kSglangRun),
     RuntimeRule{{}, {}, ignores, kNotMapped, ""}.of({qwen2, mixtral, qwen2_moe}).seen(kSglangRun),
     RuntimeRule{{apart}, {}, loads, kSglangFlag, ""}.of(kUsual).doubles().seen(kSglangRun),
