@@ -94,9 +94,10 @@ __device__ inline Item item_at(const Decode& decode, const int* ends, int number
   }
   low = warp_uniform(low);  // so that the row's values are scalars too
   item.row = low;
-  const Visible visible = visible_from(attention.rows.positions[low], attention.window);
+  const Visible visible =
+      visible_from(warp_uniform(attention.rows.positions[low]), attention.window);
   item.chunks = chunk_count(visible);
-  item.chunk = unit - (ends[low] - item.chunks);
+  item.chunk = unit - (warp_uniform(ends[low]) - item.chunks);
   const int tokens = chunk_tokens(visible.end);
   const int start = (visible.begin / tokens + item.chunk) * tokens;
   item.begin = start > visible.begin ? start : visible.begin / kTileTokens * kTileTokens;

@@ -15,21 +15,20 @@ class DecodeTiles {
     look_ahead();
   }
 
-  // Moves to the next tile. False after the last one.
-  __device__ inline bool next() {
+  // Moves to the next tile; after the last one, to tiles without tokens.
+  __device__ inline void next() {
     row_ += kTileTokens;
     tokens_ -= kTileTokens;
-    if (tokens_ > 0) return true;
-    if (next_tokens_ == 0) return false;
-    row_ = decode_.attention.kv.row(warp_uniform(next_page_), kv_head_, next_in_page_);
+    if (tokens_ > 0 || next_tokens_ == 0) return;
+    row_ = decode_.attention.kv.row(next_page_, kv_head_, next_in_page_);
     tokens_ = next_tokens_;
     look_ahead();
-    return true;
   }
 
   // The number of the tile's first row in the cache.
   __device__ inline int64_t row() const { return row_; }
-  // Tokens from the tile's first on that are the item's: below kTileTokens in an item's last tile.
+  // Tokens from the tile's first on that are the item's: below kTileTokens in an item's last tile,
+  // and 0 or less after all items.
   __device__ inline int tokens() const { return tokens_; }
 
  private:
@@ -39,7 +38,7 @@ class DecodeTiles {
     next_in_page_ = 0;
     if (left_ == 0 && !next_item()) return;
     const int most = decode_.attention.kv.page_size - next_in_page_;
-    next_page_ = *pages_++;
+    next_page_ = warp_uniform(*pages_++);
     next_tokens_ = left_ < most ? left_ : most;
     left_ -= next_tokens_;
   }

@@ -221,7 +221,7 @@ gate_decode_gcn() {
 PATTERNS
     forbid "$what" "$code" 0 '[[:space:]](scratch|buffer)_(load|store)' "has scratch accesses"
     forbid "$what" "$code" 2 's_barrier' "has a block barrier too many"
-    awk '/global_load/ { waits = 0 } /vmcnt\([0-5]\)/ { ++waits } /v_mfma/ && waits { exit 1 }' \
+    awk '/global_load_dwordx4/ { waits = 0 } /vmcnt\([0-5]\)/ { ++waits } /v_mfma/ && waits { exit 1 }' \
       "$code" || complain "$what waits for the next tile's loads before this one's products"
   done
 }

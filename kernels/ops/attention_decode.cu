@@ -49,16 +49,26 @@ class Worker {
   // flight are in registers.
   static constexpr int kSums = kHasAsync ? 2 : 1;
   // Blocks that share a multiprocessor, as far as shared memory and registers allow. On AMD, tiles
-  // of rows over 256 bytes fill the registers: spilt registers would wait for all loads.
-  static constexpr int kBlocks = kHeadDim * sizeof(Cache) > 256 ? (kHasAsync ? 3 : 1)
-                                 : kHeadDim > 128               ? 2
-                                                                : 3;
+  // of long rows fill the registers: spilt registers would wait for all loads.
+  static constexpr int kRowBytes = kHeadDim * static_cast<int>(sizeof(Cache));
+  static constexpr int kBlocks = kRowBytes > 256 ? (kHasAsync ? 3 : 1)
+                                 : kHeadDim > 128 || (!kHasAsync && kRowBytes == 256) ? 2
+                                                                                      : 3;
 
   __device__ Worker(const Decode& decode, const int* ends, Shared& shared)
       : decode_(decode), ends_(ends), results_(decode), queue_(shared) {}
 
   // Takes items `first`, `first` + `stride`, ... below `items`.
   __device__ inline void run(int first, int stride, int items) {
+    if constexpr (kHasAsync) {
+      run_through(first, stride, items);
+    } else {  // with tiles in registers: reading into the next item costs registers
+      for (int number = first; number < items; number += stride) run_through(number, 1, number + 1);
+    }
+  }
+
+ private:
+  __device__ inline void run_through(int first, int stride, int items) {
     DecodeTiles tiles(decode_, ends_, first, stride, items);
     for (int i = 0; i < Queue::kAhead; ++i) fetch(tiles);
     for (int number = first; number < items; number += stride) {
@@ -77,7 +87,6 @@ class Worker {
     queue_.drain();
   }
 
- private:
   __device__ inline void start() {
 #pragma unroll
     for (int i = 0; i < kFrags; ++i) {
@@ -107,33 +116,31 @@ class Worker {
   }
 
   __device__ inline void fetch(DecodeTiles& tiles) {
-    if (tiles.next()) {
-      const PagedKv& kv = decode_.attention.kv;
-      constexpr int kRowBytes = kHeadDim * static_cast<int>(sizeof(Cache));
-      const int lane = lane_index();
-      const int64_t at = tiles.row() * kRowBytes;
-      // Apart from the lane's own corner of the tile, everything is a constant.
-      const unsigned char* keys = static_cast<const unsigned char*>(kv.k) + at +
-                                  Mma::row(lane) * kRowBytes + Keys::offset(0, Mma::group(lane));
-      const unsigned char* values = static_cast<const unsigned char*>(kv.v) + at +
-                                    Mma::depth(lane, 0) * kRowBytes +
-                                    Values::offset(0, Mma::row(lane));
+    tiles.next();
+    const PagedKv& kv = decode_.attention.kv;
+    const int lane = lane_index();
+    const int64_t at = tiles.row() * kRowBytes;
+    // Apart from the lane's own corner of the tile, everything is a constant.
+    const unsigned char* keys = static_cast<const unsigned char*>(kv.k) + at +
+                                Mma::row(lane) * kRowBytes + Keys::offset(0, Mma::group(lane));
+    const unsigned char* values = static_cast<const unsigned char*>(kv.v) + at +
+                                  Mma::depth(lane, 0) * kRowBytes +
+                                  Values::offset(0, Mma::row(lane));
 #pragma unroll
-      for (int row = 0; row < Mma::kRowsPerLane; ++row) {
-        const bool valid = Mma::row(lane) + 8 * row < tiles.tokens();
+    for (int row = 0; row < Mma::kRowsPerLane; ++row) {
+      const bool valid = Mma::row(lane) + 8 * row < tiles.tokens();
 #pragma unroll
-        for (int piece = 0; piece < Keys::kPieces; ++piece) {
-          queue_.fetch_key(row, piece, keys + 8 * row * kRowBytes + Keys::offset(piece, 0), valid);
-        }
+      for (int piece = 0; piece < Keys::kPieces; ++piece) {
+        queue_.fetch_key(row, piece, keys + 8 * row * kRowBytes + Keys::offset(piece, 0), valid);
       }
+    }
 #pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        const bool valid = Mma::depth(lane, i) < tiles.tokens();
-        const int below = Mma::depth(0, i) * kRowBytes;
+    for (int i = 0; i < 4; ++i) {
+      const bool valid = Mma::depth(lane, i) < tiles.tokens();
+      const int below = Mma::depth(0, i) * kRowBytes;
 #pragma unroll
-        for (int piece = 0; piece < Values::kPieces; ++piece) {
-          queue_.fetch_value(i, piece, values + below + Values::offset(piece, 0), valid);
-        }
+      for (int piece = 0; piece < Values::kPieces; ++piece) {
+        queue_.fetch_value(i, piece, values + below + Values::offset(piece, 0), valid);
       }
     }
     queue_.commit();
