@@ -82,10 +82,6 @@ std::vector<Column> columns_of(const EvalReport& report) {
   return columns;
 }
 
-std::string share_tick(double value) {
-  return short_percent(value);
-}
-
 }  // namespace
 
 std::string certificate_table(const EvalReport& report) {
@@ -160,7 +156,7 @@ std::string convergence_figure(const EvalReport& report) {
               .y_label = "share of the final amax",
               .places = {},
               .log = false,
-              .tick = share_tick,
+              .tick = [](double value) { return short_percent(value); },
               .series = {}};
   for (const Column& column : columns) chart.places.push_back(column.name);
   const auto add = [&](const char* name, SeriesKind kind, int style, Heads heads, bool lowest) {

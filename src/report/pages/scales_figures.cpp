@@ -31,10 +31,6 @@ std::vector<size_t> cached_layers(const KvScales& scales) {
   return layers;
 }
 
-std::string share_tick(double value) {
-  return short_percent(value);
-}
-
 bool knows_half(const KvScales& scales) {
   return !scales.provenance.parts.back().layers.empty();
 }
@@ -110,7 +106,7 @@ std::string half_figure(const KvScales& scales) {
               .y_label = "share of the final amax",
               .places = layer_names(layers),
               .log = false,
-              .tick = share_tick,
+              .tick = [](double value) { return short_percent(value); },
               .series = {}};
   for (const CacheTensor tensor : {CacheTensor::k, CacheTensor::v}) {
     Series series{

@@ -15,7 +15,7 @@ constexpr NamedActivation kGelu[] = {{"gelu_new", Activation::gelu_tanh},
                                      {"gelu", Activation::gelu_erf},
                                      {"relu", Activation::relu}};
 
-const TensorRow kTensors[] = {
+const TensorRow kGptjTensors[] = {
     {"model.wte", {embedding}},      {"model.h.{}.ln_1", {attn_norm}},
     {"model.h.{}.attn.q_proj", {q}}, {"model.h.{}.attn.k_proj", {k}},
     {"model.h.{}.attn.v_proj", {v}}, {"model.h.{}.attn.out_proj", {o}},
@@ -69,7 +69,7 @@ Architecture gptj() {
           .model_type = "gptj",
           .summary = "GPT-J",
           .parse = parse_gptj,
-          .tensors = kTensors,
+          .tensors = kGptjTensors,
           .activations = kGelu,
           .norm_eps = "layer_norm_epsilon",
           .activation = "activation_function",

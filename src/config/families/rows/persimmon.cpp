@@ -10,7 +10,7 @@ using enum TensorRole;
 
 constexpr NamedActivation kRelu2[] = {{"relu2", Activation::relu_squared}};
 
-const TensorRow kTensors[] = {
+const TensorRow kPersimmonTensors[] = {
     {"model.embed_tokens", {embedding}},
     {"model.layers.{}.input_layernorm", {attn_norm}},
     {"model.layers.{}.self_attn.query_key_value", {q, k, v}, TensorLayout::by_kv_head},
@@ -42,7 +42,7 @@ Architecture persimmon() {
           .model_type = "persimmon",
           .summary = "Persimmon",
           .parse = parse_persimmon,
-          .tensors = kTensors,
+          .tensors = kPersimmonTensors,
           .activations = kRelu2,
           .norm_eps = "layer_norm_eps",
           .rope = {.part = 0.5, .reads_part = true}};
