@@ -207,11 +207,7 @@ class Worker {
         sum_[col] += warp_xor(sum_[col], mask);
       }
     }
-    if (item.chunks == 1) {
-      write_output(item);
-    } else {
-      write_partial(item);
-    }
+    item.chunks == 1 ? write_output(item) : write_partial(item);
   }
 
   // Calls work(head, dim, numbers, col) for the lane's results: kRun adjacent dimensions of a head
@@ -312,11 +308,9 @@ void run(Stream stream, const Decode& decode, int64_t most_items, int multiproce
 
 // FNUZ is the format of AMD's GPUs, which do not read ahead asynchronously.
 template <typename Cache>
-inline constexpr bool kHasDeep = kLoneWarps > 0;
-template <>
-inline constexpr bool kHasDeep<Fp8<Fp8Format::e4m3fnuz>> = false;
-template <>
-inline constexpr bool kHasDeep<Fp8<Fp8Format::e5m2fnuz>> = false;
+inline constexpr bool kHasDeep =
+    kLoneWarps > 0 && !std::is_same_v<Cache, Fp8<Fp8Format::e4m3fnuz>> &&
+    !std::is_same_v<Cache, Fp8<Fp8Format::e5m2fnuz>>;
 
 template <typename Cache, int kHeadDim>
 void run(Stream stream, const Decode& decode, int multiprocessors) {
