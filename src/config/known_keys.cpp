@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
 
 #include "base/error.h"
+#include "config/foreign_keys.h"
 
 namespace fp8kv {
 namespace {
@@ -289,104 +291,6 @@ struct Check {
 };
 
 }  // namespace
-
-const std::vector<ForeignKey>& foreign_keys() {
-  static const std::vector<ForeignKey> keys = {
-      {"alibi", {"false"}},
-      {"apply_residual_connection_post_layernorm", {"false"}},
-      {"attention_bias", {"false"}},
-      {"attention_in_multiplier", {"1"}},
-      {"attention_k_eq_v", {"false"}},
-      {"attention_multiplier", {}},
-      {"attention_out_multiplier", {"1"}},
-      {"attn_scale", {}},
-      {"attn_temperature_tuning", {"false", "0"}},
-      {"bias", {"false"}},
-      {"clip_qkv", {}},
-      {"dim_model_base", {}},
-      {"do_layer_norm_before", {"true"}},
-      {"embedding_multiplier", {"1"}},
-      {"first_k_dense_replace", {"0"}},
-      {"full_attn_mod", {"1"}},
-      {"hidden_size_per_layer_input", {"0"}},
-      {"key_multiplier", {"1"}},
-      {"lm_head_bias", {"false"}},
-      {"lm_head_multiplier", {"1"}},
-      {"logit_scale", {"1"}},
-      {"logits_scaling", {"1"}},
-      {"mamba_use_mlp", {"true"}},
-      {"mlp_bias", {"false"}},
-      {"mlp_multipliers", {}},
-      {"mlp_type", {"\"default\""}},
-      {"moe_latent_size", {}},
-      {"moe_layer_freq", {"0"}},
-      {"multi_query", {"false"}},
-      {"mup_width_multiplier", {"1"}},
-      {"n_group", {"1"}},
-      {"n_routed_experts", {"0"}},
-      {"n_shared_experts", {"0"}},
-      {"new_decoder_architecture", {"false"}},
-      {"no_bias", {"true"}},
-      {"no_rope_layer_interval", {"0"}},
-      {"no_rope_layers", {}},
-      {"norm_after", {"false"}},
-      {"norm_type", {"\"layer_norm\"", "\"rms_norm\""}},
-      {"num_experts", {"0"}},
-      {"num_kv_shared_layers", {"0"}},
-      {"num_local_experts", {"0"}},
-      {"order_of_interleaved_layers", {"\"local_attn_first\""}},
-      {"parallel_attn", {"false"}},
-      {"partial_rotary_factor", {"1"}},
-      {"pos_embd_type", {"\"rope\""}},
-      {"position_embedding_type", {"\"rope\"", "\"rope_gptj\"", "\"rotary\""}},
-      {"qk_layernorm", {"false"}},
-      {"qk_norm", {"false"}},
-      {"qk_norm_type", {}},
-      {"qkv_bias", {"false"}},
-      {"query_pre_attn_scalar", {}},
-      {"residual_multiplier", {"1"}},
-      {"rope_interleave", {"true"}},
-      {"rope_interleaved", {"false"}},
-      {"rope_local_base_freq", {}},
-      {"rope_pct", {"1"}},
-      {"rope_ratio", {"1"}},
-      {"rotary", {"true"}},
-      {"rotary_dim", {}},
-      {"rotary_emb_base", {"10000"}},
-      {"rotary_emb_fraction", {"1"}},
-      {"rotary_pct", {"1"}},
-      {"rotary_scaling_factor", {}},
-      {"routed_scaling_factor", {"1"}},
-      {"scale_attn_by_inverse_layer_idx", {"false"}},
-      {"scale_attn_weights", {"true"}},
-      {"scale_depth", {}},
-      {"scale_emb", {"1"}},
-      {"scoring_func", {"\"softmax\""}},
-      {"shared_expert_intermediate_size", {"0"}},
-      {"shared_intermediate_size", {"0"}},
-      {"shared_moe_mode", {"\"sigmoid\""}},
-      {"sparse_config", {}},
-      {"ssm_in_multiplier", {"1"}},
-      {"ssm_multipliers", {}},
-      {"ssm_out_multiplier", {"1"}},
-      {"swiglu_alpha", {}},
-      {"swiglu_limit", {}},
-      {"topk_group", {"1"}},
-      {"topk_method", {"\"greedy\"", "\"noaux_tc\""}},
-      {"use_attention_sinks", {"false"}},
-      {"use_bias", {"false"}},
-      {"use_bidirectional_attention", {"false"}},
-      {"use_embedding_sharing", {"true"}},
-      {"use_gated_activation", {"true"}},
-      {"use_parallel_block", {"true"}},
-      {"use_parallel_residual", {"false"}},
-      {"use_qk_norm", {"false"}},
-      {"use_qkv_bias", {"false"}},
-      {"use_routing_bias", {"false"}},
-      {"word_embed_proj_dim", {}},
-  };
-  return keys;
-}
 
 std::vector<std::string> check_keys(const Json& object, const JsonReads& reads,
                                     std::string_view name) {

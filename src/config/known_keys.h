@@ -2,7 +2,6 @@
 // number, matters to other models, or is unknown.
 #pragma once
 
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -10,14 +9,6 @@
 #include "json/json.h"
 
 namespace fp8kv {
-
-// A key that changes what some models compute, and its harmless values (as JSON; null and [] are
-// always harmless). If the architecture does not read the key, any other value is refused.
-struct ForeignKey {
-  std::string_view key;
-  std::vector<std::string_view> harmless;
-};
-const std::vector<ForeignKey>& foreign_keys();
 
 // Returns the unknown keys of `object` and of its ropes in their order, with their path:
 // "rope_scaling.blend". `reads` has the keys that architecture `name` read. Throws, naming the key,

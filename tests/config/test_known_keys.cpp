@@ -7,6 +7,7 @@
 
 #include "config/architectures.h"
 #include "config/describe/window_keys.h"
+#include "config/foreign_keys.h"
 #include "config/known_keys.h"
 #include "support/models/family_model.h"
 #include "support/models/tiny_config.h"
