@@ -21,9 +21,12 @@ struct ConvArguments {
   const void* weight = nullptr;  // [channels, width], x's type
   const void* bias = nullptr;    // [channels], x's type; may be null
   float* state = nullptr;        // [slots, width - 1, channels]
+  // [n, channels], x's type; may be null.
+  const void *in_gate = nullptr, *out_gate = nullptr;
   StateRows rows;
   int64_t channels = 0;
   int32_t width = 0;
+  bool silu = true;
 };
 
 void causal_conv(Stream stream, DType dtype, const ConvArguments& arguments);

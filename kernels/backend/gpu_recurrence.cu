@@ -22,16 +22,23 @@ void GpuBackend::causal_conv(const TensorView& x, const CausalConv& conv, const 
   if (x.shape.elements() == 0) return;
   const int64_t channels = x.shape[1], width = conv.weight.shape.elements() / channels;
   require(is_compute_dtype(x.dtype) && conv.weight.dtype == x.dtype &&
-              (!conv.bias || conv.bias->dtype == x.dtype),
+              (!conv.bias || conv.bias->dtype == x.dtype) &&
+              (!conv.in_gate || conv.in_gate->dtype == x.dtype) &&
+              (!conv.out_gate || conv.out_gate->dtype == x.dtype),
           "causal_conv", "needs one type of f32, f16 and bf16");
   require(conv.weight.shape.elements() == channels * width && width >= 1 &&
-              width <= kMostConvWidth && (!conv.bias || conv.bias->shape.elements() == channels),
+              width <= kMostConvWidth && (!conv.bias || conv.bias->shape.elements() == channels) &&
+              (!conv.in_gate || conv.in_gate->shape == x.shape) &&
+              (!conv.out_gate || conv.out_gate->shape == x.shape),
           "causal_conv", "shapes do not fit");
   ConvArguments arguments;
   arguments.x = x.data;
   arguments.weight = conv.weight.data;
   if (conv.bias) arguments.bias = conv.bias->data;
   arguments.state = conv.state.as<float>();
+  if (conv.in_gate) arguments.in_gate = conv.in_gate->data;
+  if (conv.out_gate) arguments.out_gate = conv.out_gate->data;
+  arguments.silu = conv.silu;
   arguments.rows = state_rows(batch);
   arguments.channels = channels;
   arguments.width = static_cast<int32_t>(width);

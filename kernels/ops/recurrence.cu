@@ -51,8 +51,12 @@ __global__ void causal_conv_kernel(ConvArguments arguments) {
   }
   const float last_tap = weight[kept].value();
   T* x = static_cast<T*>(arguments.x) + channel;
+  const T *in_gate = static_cast<const T*>(arguments.in_gate),
+          *out_gate = static_cast<const T*>(arguments.out_gate);
   for (int64_t row = of.first; row < of.end; ++row) {
-    const float value = x[row * channels].value();
+    const int64_t at = row * channels + channel;
+    float value = x[row * channels].value();
+    if (in_gate != nullptr) value *= in_gate[at].value();
     float sum = bias;
 #pragma unroll
     for (int j = 0; j < kTokensBefore; ++j) sum = fused(taps[j], before[j], sum);
@@ -60,7 +64,9 @@ __global__ void causal_conv_kernel(ConvArguments arguments) {
 #pragma unroll
     for (int j = 0; j + 1 < kTokensBefore; ++j) before[j] = before[j + 1];
     before[kTokensBefore - 1] = value;
-    x[row * channels] = T::of(activated<Activation::silu>(sum));
+    if (arguments.silu) sum = activated<Activation::silu>(sum);
+    if (out_gate != nullptr) sum *= out_gate[at].value();
+    x[row * channels] = T::of(sum);
   }
   if (of.slot < 0) return;
 #pragma unroll

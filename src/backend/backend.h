@@ -116,7 +116,7 @@ class Backend : public BackendMemory {
   virtual void attention(const ConstTensorView& q, const PagedKv& kv, const Batch& batch,
                          const AttentionOptions& options, const TensorView& out) = 0;
 
-  // x = silu(conv(x)), in place.   x [n, channels] activation dtype
+  // x = out_gate * silu(conv(in_gate * x)), in place.   x [n, channels] activation dtype
   // A sequence whose first row is at position 0 starts from a state of zeros. Afterwards the state
   // has what the next rows need. Results have the same bits however rows are cut into steps.
   virtual void causal_conv(const TensorView& x, const CausalConv& conv, const Batch& batch) = 0;

@@ -191,20 +191,23 @@ struct ExpertMatrices {
   std::optional<TensorView> down_amax = {};
 };
 
-// A convolution of each channel over its own last tokens, then SiLU.
+// A convolution of each channel over its own last tokens.
 struct CausalConv {
   // [channels, width], model dtype, width <= kMostConvWidth; the last column is the current
   // token's.
   ConstTensorView weight;
   std::optional<ConstTensorView> bias;  // [channels], model dtype
   TensorView state;  // [slots, width - 1, channels] f32: the tokens before; see Batch::states
+  bool silu = true;  // SiLU follows the convolution
+  // [n, channels], activation dtype: multiply the convolution's input, and the final output.
+  std::optional<ConstTensorView> in_gate = {}, out_gate = {};
 };
 
 // How rows change the state of their sequence; each head of V has a state. With t = softplus(step +
 // step_bias), clamped to [least_step, most_step], a state decays by exp(-exp(a_log) * t). It then
 // takes in the row with strength sigmoid(strength), or with strength t if `strength` is absent.
 struct Recurrence {
-  StateUpdate update = StateUpdate::delta;
+  StateUpdate update = StateUpdate::delta;  // not none
   ConstTensorView q, k;  // [n, k_heads, k_dim], activation dtype; k_dim <= kMostStateRows
   ConstTensorView v;     // [n, v_heads, v_dim], activation dtype
   ConstTensorView step;  // [n, v_heads] f32

@@ -180,6 +180,19 @@ void check_multipliers(const ModelConfig& config) {
   }
 }
 
+// Checks that a convolution without a state has nothing that only states have.
+void check_convolution(const ModelConfig& config) {
+  if (!config.recurrence || config.recurrence->recurs()) return;
+  const RecurrenceConfig& state = *config.recurrence;
+  StateMultipliers within = state.multipliers;
+  within.in = within.out = 1.0;
+  if (state.norm != StateNorm::none || state.skip || within != StateMultipliers() ||
+      state.k_width() != state.v_width()) {
+    refuse(config, "a convolution without a state has a norm, multipliers or other widths",
+           "StateNorm::none and one width");
+  }
+}
+
 // Checks that gate cuts, LAuReL and streams are in blocks for which the forward pass computes them.
 void check_streams(const ModelConfig& config) {
   const BlockConfig& block = config.block;
@@ -231,6 +244,7 @@ void check_computable(const ModelConfig& config) {
   check_ropes(config);
   check_block(config);
   check_multipliers(config);
+  check_convolution(config);
   check_experts(config);
   check_streams(config);
 }

@@ -26,6 +26,8 @@ std::vector<Named> scenes() {
   all.push_back(
       {"add, with what passes it by, and steps within limits",
        {.update = StateUpdate::add, .skip = true, .least_step = 0.5f, .most_step = 0.9f}});
+  all.push_back({"add, with gates around the convolution",
+                 {.update = StateUpdate::add, .conv_bias = true, .conv_gated = true}});
   all.push_back({"a long sequence that is not kept",
                  {.k_dim = 32, .lengths = {200}, .slots = {-1}, .n_slots = 1}});
   for (Named& each : all) each.scene.randomise(7);
@@ -79,11 +81,14 @@ TEST_CASE("recur and causal_conv: what is kept after all rows is that of any oth
     RecurrenceScene add = delta;
     add.update = StateUpdate::add;
     add.conv_bias = add.skip = true;
+    RecurrenceScene gated = add;
+    gated.conv_gated = true;
     RecurrenceScene limited = add;
     limited.least_step = 0.5f;
     limited.most_step = 0.9f;
     all.push_back({cat("delta, a convolution of ", width), delta});
     all.push_back({cat("add, a convolution of ", width), add});
+    all.push_back({cat("gates around a convolution of ", width), gated});
     all.push_back({cat("add within limits, a convolution of ", width), limited});
   }
   const auto backend = make_cpu_backend(2);

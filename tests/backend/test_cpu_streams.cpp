@@ -1,4 +1,5 @@
 // Ops of models with several residual streams, on the CPU, against plain loops in double precision.
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <vector>

@@ -17,30 +17,31 @@ using test::through_folder;
 
 constexpr const char* kSupported =
     "supported are LlamaForCausalLM, MistralForCausalLM, Ministral3ForCausalLM, Qwen2ForCausalLM, "
-    "Qwen3ForCausalLM, GemmaForCausalLM, Gemma2ForCausalLM, Gemma3ForCausalLM, Gemma3nForCausalLM, "
-    "Gemma4ForCausalLM, Phi3ForCausalLM, PhiForCausalLM, GlmForCausalLM, Glm4ForCausalLM, "
-    "GraniteForCausalLM, Olmo2ForCausalLM, Olmo3ForCausalLM, CohereForCausalLM, "
+    "Qwen3ForCausalLM, GemmaForCausalLM, Gemma2ForCausalLM, Gemma3ForCausalLM, "
+    "Gemma3nForCausalLM, Gemma4ForCausalLM, Phi3ForCausalLM, PhiForCausalLM, GlmForCausalLM, "
+    "Glm4ForCausalLM, GraniteForCausalLM, Olmo2ForCausalLM, Olmo3ForCausalLM, CohereForCausalLM, "
     "Cohere2ForCausalLM, SmolLM3ForCausalLM, StableLmForCausalLM, Starcoder2ForCausalLM, "
     "MixtralForCausalLM, Qwen2MoeForCausalLM, Qwen3MoeForCausalLM, OlmoeForCausalLM, "
     "Glm4MoeForCausalLM, MiniMaxM2ForCausalLM, GptOssForCausalLM, GraniteMoeForCausalLM, "
-    "DeepseekV2ForCausalLM, DeepseekV3ForCausalLM, DeepseekV32ForCausalLM, Glm4MoeLiteForCausalLM, "
-    "GlmMoeDsaForCausalLM, YoutuForCausalLM, InternLM2ForCausalLM, InternLM3ForCausalLM, "
-    "BaichuanForCausalLM, BaiChuanForCausalLM, MiniCPMForCausalLM, Llama4ForCausalLM, "
-    "GraniteMoeHybridForCausalLM, NemotronHForCausalLM, BambaForCausalLM, FalconH1ForCausalLM, "
-    "GPT2LMHeadModel, GPTBigCodeForCausalLM, OPTForCausalLM, GPTNeoXForCausalLM, "
-    "FalconForCausalLM, Qwen3NextForCausalLM, Qwen3_5ForCausalLM, Qwen3_5MoeForCausalLM, "
-    "AfmoeForCausalLM, ArceeForCausalLM, Cohere2MoeForCausalLM, CwmForCausalLM, Dots1ForCausalLM, "
-    "Ernie4_5ForCausalLM, Ernie4_5_MoeForCausalLM, Exaone4ForCausalLM, ExaoneMoeForCausalLM, "
-    "ExaoneMoEForCausalLM, FlexOlmoForCausalLM, Gemma4UnifiedForConditionalGeneration, "
-    "Glm4vForConditionalGeneration, Glm4vMoeForConditionalGeneration, GPTJForCausalLM, "
-    "GraniteMoeSharedForCausalLM, GraniteMoeSWAForCausalLM, GraniteSWAForCausalLM, "
-    "HeliumForCausalLM, HunYuanDenseV1ForCausalLM, HunYuanMoEV1ForCausalLM, HYV3ForCausalLM, "
-    "HyperCLOVAXForCausalLM, IQuestCoderForCausalLM, Jais2ForCausalLM, MellumForCausalLM, "
-    "MiniCPM3ForCausalLM, MinistralForCausalLM, Mistral4ForCausalLM, NemotronForCausalLM, "
-    "OlmoForCausalLM, PersimmonForCausalLM, Qwen3OmniMoeForConditionalGeneration, "
-    "Qwen3VLMoeForConditionalGeneration, SarvamMLAForCausalLM, SarvamMoEForCausalLM, "
-    "SeedOssForCausalLM, SolarOpenForCausalLM, VaultGemmaForCausalLM, "
-    "Exaone4_5_ForConditionalGeneration, Gemma3ForConditionalGeneration, "
+    "DeepseekV2ForCausalLM, DeepseekV3ForCausalLM, DeepseekV32ForCausalLM, "
+    "Glm4MoeLiteForCausalLM, GlmMoeDsaForCausalLM, YoutuForCausalLM, InternLM2ForCausalLM, "
+    "InternLM3ForCausalLM, BaichuanForCausalLM, BaiChuanForCausalLM, MiniCPMForCausalLM, "
+    "Llama4ForCausalLM, GraniteMoeHybridForCausalLM, NemotronHForCausalLM, BambaForCausalLM, "
+    "FalconH1ForCausalLM, GPT2LMHeadModel, GPTBigCodeForCausalLM, OPTForCausalLM, "
+    "GPTNeoXForCausalLM, FalconForCausalLM, Qwen3NextForCausalLM, Qwen3_5ForCausalLM, "
+    "Qwen3_5MoeForCausalLM, AfmoeForCausalLM, ArceeForCausalLM, Cohere2MoeForCausalLM, "
+    "CwmForCausalLM, Dots1ForCausalLM, Ernie4_5ForCausalLM, Ernie4_5_MoeForCausalLM, "
+    "Exaone4ForCausalLM, ExaoneMoeForCausalLM, ExaoneMoEForCausalLM, FlexOlmoForCausalLM, "
+    "Gemma4UnifiedForConditionalGeneration, Glm4vForConditionalGeneration, "
+    "Glm4vMoeForConditionalGeneration, GPTJForCausalLM, GraniteMoeSharedForCausalLM, "
+    "GraniteMoeSWAForCausalLM, GraniteSWAForCausalLM, HeliumForCausalLM, "
+    "HunYuanDenseV1ForCausalLM, HunYuanMoEV1ForCausalLM, HYV3ForCausalLM, HyperCLOVAXForCausalLM, "
+    "IQuestCoderForCausalLM, Jais2ForCausalLM, Lfm2ForCausalLM, Lfm2MoeForCausalLM, "
+    "MellumForCausalLM, MiniCPM3ForCausalLM, MinistralForCausalLM, Mistral4ForCausalLM, "
+    "NemotronForCausalLM, OlmoForCausalLM, PersimmonForCausalLM, "
+    "Qwen3OmniMoeForConditionalGeneration, Qwen3VLMoeForConditionalGeneration, "
+    "SarvamMLAForCausalLM, SarvamMoEForCausalLM, SeedOssForCausalLM, SolarOpenForCausalLM, "
+    "VaultGemmaForCausalLM, Exaone4_5_ForConditionalGeneration, Gemma3ForConditionalGeneration, "
     "Gemma3nForConditionalGeneration, Gemma4ForConditionalGeneration, "
     "Glm46VForConditionalGeneration, Idefics3ForConditionalGeneration, "
     "InternS1ForConditionalGeneration, InternVLChatModel, InternVLForConditionalGeneration, "
@@ -245,8 +246,8 @@ TEST_CASE("architectures: a model_type of another architecture is refused") {
     CAPTURE(row.name);
     CHECK(parse_config(row_with(row, "model_type", cat("\"", row.model_type, "\""))).n_layers() >=
           2);
-    CHECK(error_of_config(row_with(row, "model_type", R"("bloom")"))
-              .starts_with("config.json: model_type: is \"bloom\", but 'architectures' names "));
+    CHECK(error_of_config(row_with(row, "model_type", R"("mpt")"))
+              .starts_with("config.json: model_type: is \"mpt\", but 'architectures' names "));
   }
 }
 
@@ -284,8 +285,8 @@ TEST_CASE("architectures: what would compute something else is refused by name")
 }  // namespace
 TEST_CASE("architectures: a model around an unknown language model is refused by its type") {
   CHECK(error_of_config(R"({"architectures": ["LlavaForConditionalGeneration"],
-      "model_type": "llava", "text_config": {"model_type": "bloom", "n_layer": 2}})") ==
-        "config.json: text_config.model_type: is \"bloom\", a language model of "
+      "model_type": "llava", "text_config": {"model_type": "mpt", "n_layer": 2}})") ==
+        "config.json: text_config.model_type: is \"mpt\", a language model of "
         "LlavaForConditionalGeneration that is not supported");
   CHECK(error_of_config(R"({"architectures": ["LlavaForConditionalGeneration"],
       "model_type": "llama", "text_config": {"model_type": "llama"}})") ==

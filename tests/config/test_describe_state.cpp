@@ -21,6 +21,8 @@ TEST_CASE("describe state: what published models keep of a sequence in a layer")
   // Nemotron-H.
   CHECK(bytes_of(R"({"mamba_num_heads": 128, "ssm_state_size": 128, "mamba_head_dim": 64,
       "n_groups": 8, "conv_kernel": 4})") == 128 * 128 * 64 * 4 + 3 * (128 * 64 + 2 * 8 * 128) * 2);
+  // LFM2 1.2B: 2 tokens of 2048 channels.
+  CHECK(bytes_of(R"({"conv_L_cache": 3, "hidden_size": 2048})") == 2 * 2048 * 2);
 }
 
 TEST_CASE("describe state: columns of a head that are what the width leaves to each") {
@@ -32,6 +34,7 @@ TEST_CASE("describe state: columns of a head that are what the width leaves to e
 TEST_CASE("describe state: 0 where the config does not say all of it") {
   CHECK(bytes_of("{}") == 0);
   CHECK(bytes_of(R"({"mamba_d_state": 16, "mamba_d_conv": 4})") == 0);
+  CHECK(bytes_of(R"({"conv_L_cache": 3})") == 0);
 }
 
 }  // namespace

@@ -94,6 +94,22 @@ TEST_CASE("families: a Command A with experts needs the types of its layers") {
         "supported");
 }
 
+TEST_CASE("families: an LFM2 has convolutions and attention, of one width") {
+  CHECK(refusal("lfm2-new-keys", "layer_types", R"(["conv", "full_attention", "mamba"])") ==
+        "config.json: layer_types[2]: is 'mamba', expected 'conv' or 'full_attention'");
+  CHECK(refusal("lfm2", "conv_dim", "64") ==
+        "config.json: conv_dim: is 64, expected 32 like in the key that counts");
+  CHECK(refusal("lfm2", "num_heads", "8") ==
+        "config.json: num_heads: is 8, expected 4 like in the key that counts");
+  CHECK(refusal("lfm2", "theta", "50.0") ==
+        "config.json: theta: is 50.0, expected 10000 like in the key that counts");
+  CHECK(refusal("lfm2", "use_pos_enc", "false").starts_with("config.json: use_pos_enc: is false"));
+  CHECK(refusal("lfm2", "conv_L_cache", "9") == "config.json: conv_L_cache: is 9, expected 1 to 8");
+  CHECK(refusal("lfm2-moe", "layer_types", "null") == "config.json: the key 'layer_types' is null");
+}
+
+}
+
 TEST_CASE("families: a Gemma 4 Unified whose tokens see later ones is refused") {
   const Json config = test::family_golden("gemma4-unified").at("config");
   JsonWriter text;

@@ -641,7 +641,7 @@ def spread(name, shape, config):
         return 0.0, 0.8
     if name.endswith("sinks"):
         return 0.5, 1.5
-    if name.endswith("correction_bias"):
+    if name.endswith(("correction_bias", "expert_bias")):
         return 0.0, 0.3
     if name.endswith("A_log"):
         return -1.0, 1.0
@@ -823,7 +823,7 @@ def renamed(key, names):
     return key
 
 
-EAGER_EXPERTS = ("gpt_oss", "gemma4", "granitemoehybrid", "nemotron_h")
+EAGER_EXPERTS = ("gpt_oss", "gemma4", "granitemoehybrid", "lfm2_moe", "nemotron_h")
 
 
 def text_of(config):
@@ -832,7 +832,8 @@ def text_of(config):
 
 def has_layers_of_kinds(config):
     """Layers that keep a state or the keys of an indexer: a cache has to be told."""
-    return bool({"linear_num_key_heads", "mamba_n_heads", "mamba_num_heads", "index_topk"} & set(text_of(config)))
+    return bool({"linear_num_key_heads", "mamba_n_heads", "mamba_num_heads", "index_topk"} & set(text_of(config))) or \
+        config["model_type"].startswith("lfm2")
 
 
 def head_amax(kv, config):

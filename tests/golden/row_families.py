@@ -55,6 +55,13 @@ GPTJ = {"architectures": ["GPTJForCausalLM"], "model_type": "gptj", "vocab_size"
 GRANITE_SHARED = family("GraniteMoeSharedForCausalLM", "granitemoeshared", embedding_multiplier=1.5, attention_multiplier=0.2,
                         residual_multiplier=0.6, logits_scaling=0.7, attention_bias=False, num_local_experts=5,
                         num_experts_per_tok=2, shared_intermediate_size=20, **UNTIED)
+LFM2 = {**without(family("Lfm2ForCausalLM", "lfm2", norm_eps=0.02, num_hidden_layers=4, full_attn_idxs=[1, 3], conv_L_cache=3, conv_bias=False,
+                         block_multiple_of=8, block_ffn_dim_multiplier=1.3, block_auto_adjust_ff_dim=True, pad_token_id=0),
+                  "rms_norm_eps", "hidden_act", "tie_word_embeddings", "intermediate_size"), "block_ff_dim": 60, "tie_embedding": False}
+LFM2_MOE = without(family("Lfm2MoeForCausalLM", "lfm2_moe", norm_eps=0.02, num_hidden_layers=4, conv_L_cache=3, conv_bias=False,
+                          layer_types=["conv", "full_attention", "conv", "full_attention"], num_dense_layers=1, moe_intermediate_size=24,
+                          num_experts=6, num_experts_per_tok=2, use_expert_bias=True, norm_topk_prob=True, routed_scaling_factor=1.5,
+                          pad_token_id=0, **UNTIED), "rms_norm_eps", "hidden_act")
 HELIUM = family("HeliumForCausalLM", "helium", head_dim=8, attention_bias=False, mlp_bias=False, pad_token_id=0, **UNTIED)
 HUNYUAN_ALPHA = {"type": "dynamic", "alpha": 1000.0, "factor": 1.0, "beta_fast": 32, "beta_slow": 1, "mscale": 1.0, "mscale_all_dim": 1.0}
 HUNYUAN_DENSE = family("HunYuanDenseV1ForCausalLM", "hunyuan_v1_dense", head_dim=12, attention_head_dim=12, attention_bias=False, mlp_bias=False,
@@ -170,6 +177,17 @@ CASES = {
     "granite-moe-shared-none": {**GRANITE_SHARED, "head_dim": 12, "shared_intermediate_size": 0, "attention_bias": True, **TIED},
     "granite-moe-shared-new-keys": {**new_keys(GRANITE_SHARED), "num_attention_heads": 7, "num_key_value_heads": 1,
                                     "hidden_size": 28, "num_experts_per_tok": 3},
+    "lfm2": LFM2,
+    "lfm2-seven": {**LFM2, **SEVEN, "head_dim": 10, "conv_bias": True, "conv_L_cache": 4, "block_auto_adjust_ff_dim": False,
+                   "num_hidden_layers": 3, "full_attn_idxs": [2]},
+    "lfm2-new-keys": {**without(new_keys(LFM2), "block_ff_dim", "tie_embedding", "full_attn_idxs", "block_multiple_of",
+                                "block_ffn_dim_multiplier", "block_auto_adjust_ff_dim", "conv_L_cache"), "intermediate_size": 30,
+                      "layer_types": ["conv", "full_attention", "conv"], "num_hidden_layers": 3, "conv_bias": True, **TIED},
+    "lfm2-moe": LFM2_MOE,
+    "lfm2-moe-seven": {**without(LFM2_MOE, "routed_scaling_factor"), **SEVEN, "head_dim": 10, "conv_bias": True, "conv_L_cache": 2,
+                       "use_expert_bias": False, "num_dense_layers": 2},
+    "lfm2-moe-new-keys": {**without(new_keys(LFM2_MOE), "num_dense_layers", "use_expert_bias"), "norm_topk_prob": False, "num_experts_per_tok": 3,
+                          **TIED},
     "helium": HELIUM,
     "helium-bias": {**HELIUM, **SEVEN, "attention_bias": True, "mlp_bias": True},
     "helium-new-keys": {**new_keys(HELIUM), "num_key_value_heads": 4, **TIED},

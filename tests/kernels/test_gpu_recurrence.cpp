@@ -17,7 +17,9 @@ TEST_CASE("gpu recur and causal_conv: what double precision gives, however rows 
                        .skip = true,
                        .least_step = 0.5f,
                        .most_step = 0.9f};
-  for (RecurrenceScene* scene : {&delta, &add, &skip}) {
+  RecurrenceScene gated = add;
+  gated.conv_gated = true;
+  for (RecurrenceScene* scene : {&delta, &add, &skip, &gated}) {
     scene->randomise(5);
     const test::ExactRecurrence exact = test::exact_recurrence(*scene);
     for (const test::NamedBackend& each : test::gpu_backends()) {

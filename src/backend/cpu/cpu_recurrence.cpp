@@ -39,6 +39,10 @@ int64_t sequences_of(const Batch& batch) {
   return batch.indptr.shape[0] - 1;
 }
 
+void multiply(float* values, const float* by, int64_t count) {
+  for (int64_t i = 0; i < count; ++i) values[i] *= by[i];
+}
+
 struct Convolution {
   const CpuKernels& kernels;
   const TensorView& x;
@@ -65,12 +69,17 @@ struct Convolution {
       std::copy_n(state + j * channels, count, place(j - kept));
     }
     for (int64_t row = 0; row < rows.end - rows.first; ++row) {
-      float* values = x.as<float>() + (rows.first + row) * channels + begin;
+      const int64_t at = (rows.first + row) * channels + begin;
+      float* values = x.as<float>() + at;
+      if (conv.in_gate) multiply(values, conv.in_gate->as<float>() + at, count);
       std::copy_n(biases + begin, count, sum.data());
       for (int64_t j = 0; j < kept; ++j) add(place(row - kept + j), j, begin, count, sum.data());
       add(values, kept, begin, count, sum.data());
       if (kept > 0) std::copy_n(values, count, place(row));
-      kernels.activate[static_cast<size_t>(Activation::silu)](sum.data(), nullptr, count);
+      if (conv.silu) {
+        kernels.activate[static_cast<size_t>(Activation::silu)](sum.data(), nullptr, count);
+      }
+      if (conv.out_gate) multiply(sum.data(), conv.out_gate->as<float>() + at, count);
       std::copy_n(sum.data(), count, values);
     }
     if (state == nullptr) return;

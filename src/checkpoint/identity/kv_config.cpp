@@ -183,7 +183,7 @@ void add_block(const BlockConfig& block, ConfigNumbers& out) {
 void add_recurrence(const ModelConfig& config, ConfigNumbers& out) {
   if (!config.recurrence) return;
   const RecurrenceConfig& state = *config.recurrence;
-  constexpr const char* kUpdates[] = {"delta", "add"};
+  constexpr const char* kUpdates[] = {"delta", "add", "none"};
   out.add("state_update", kUpdates[static_cast<size_t>(state.update)]);
   out.add("state_k_heads", state.k_heads);
   out.add("state_k_dim", state.k_dim);

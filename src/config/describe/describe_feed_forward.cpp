@@ -25,7 +25,8 @@ FeedForward dense_part(const Json& text) {
   const std::string type = text.get_string("model_type", "");
   if (std::find(kPlain.begin(), kPlain.end(), type) != kPlain.end()) return FeedForward::plain;
   const std::string activation = text.get_string("hidden_act", "");
-  const bool gated = activation == "silu" || activation == "swish" || type.starts_with("gemma");
+  const bool gated = activation == "silu" || activation == "swish" || type.starts_with("gemma") ||
+                     type.starts_with("lfm2");
   return gated ? FeedForward::gated : FeedForward::unknown;
 }
 
@@ -68,8 +69,10 @@ bool is_expert_layer(const Json& text, int64_t layer) {
   if (text.has("moe_layers")) return lists(text, "moe_layers", layer);
   const std::string type = text.get_string("model_type", "");
   const bool one = std::find(kOneDense.begin(), kOneDense.end(), type) != kOneDense.end();
-  const char* key_of_dense = type == "afmoe" ? "num_dense_layers" : "first_k_dense_replace";
-  if (layer < text.get_int(key_of_dense, one ? 1 : 0)) return false;
+  const bool lfm2 = type == "lfm2_moe";
+  const bool named = type == "afmoe" || lfm2;
+  const char* key_of_dense = named ? "num_dense_layers" : "first_k_dense_replace";
+  if (layer < text.get_int(key_of_dense, lfm2 ? 2 : one ? 1 : 0)) return false;
   if (lists(text, "mlp_only_layers", layer)) return false;
   for (const char* key : {"decoder_sparse_step", "interleave_moe_layer_step"}) {
     const int64_t step = text.get_int(key, 1);

@@ -34,6 +34,15 @@ uint64_t columns_by_width(const Json& text, uint64_t heads, int64_t most) {
   return static_cast<uint64_t>(in_range(*dim, most) * in_range(*expand, most)) / heads;
 }
 
+// LFM2: a convolution without a state keeps its last tokens alone.
+uint64_t bytes_of_tokens(const Json& text, const Json& width) {
+  constexpr uint64_t kHalf = 2;
+  const auto dim = find_any(text, kDim);
+  if (!dim) return 0;
+  return static_cast<uint64_t>(in_range(width, int64_t{1} << 20) - 1) *
+         static_cast<uint64_t>(in_range(*dim, kLargestDim)) * kHalf;
+}
+
 std::optional<uint64_t> bytes_by(const Json& text, const StateKeys& keys) {
   // Far above any model, and products of three such numbers do not overflow.
   constexpr int64_t kMost = int64_t{1} << 20;
@@ -57,6 +66,7 @@ std::optional<uint64_t> bytes_by(const Json& text, const StateKeys& keys) {
 }  // namespace
 
 uint64_t state_bytes_of(const Json& text) {
+  if (const auto width = text.find("conv_L_cache")) return bytes_of_tokens(text, *width);
   for (const StateKeys& keys : kStateKeys) {
     if (const auto bytes = bytes_by(text, keys)) return *bytes;
   }

@@ -51,27 +51,28 @@ RoleTensor tensor_of_experts(TensorRole role, const ModelConfig& config, bool ha
 
 RoleTensor tensor_of_state(TensorRole role, const ModelConfig& config, bool has_state) {
   const RecurrenceConfig state = config.recurrence.value_or(RecurrenceConfig());
+  const bool recurs = has_state && state.recurs();
   const bool by_head = state.norm == StateNorm::heads;
   const bool delta = state.update == StateUpdate::delta;
   switch (role) {
     case state_q:
     case state_k:
-      return {{state.k_width(), config.dim}, has_state, state.bias};
+      return {{state.k_width(), config.dim}, role == state_k ? has_state : recurs, state.bias};
     case state_v:
     case state_gate:
       return {{state.v_width(), config.dim}, has_state, state.bias};
     case state_step:
-      return {{state.v_heads, config.dim}, has_state, state.bias};
+      return {{state.v_heads, config.dim}, recurs, state.bias};
     case state_strength:
       return {{state.v_heads, config.dim}, has_state && delta, state.bias};
     case conv_q:
     case conv_k:
-      return {{state.k_width(), 1, state.conv_width}, has_state, state.conv_bias};
+      return {{state.k_width(), 1, state.conv_width}, recurs, state.conv_bias};
     case conv_v:
       return {{state.v_width(), 1, state.conv_width}, has_state, state.conv_bias};
     case state_decay:
     case state_step_bias:
-      return {{state.v_heads}, has_state};
+      return {{state.v_heads}, recurs};
     case state_skip:
       return {{state.v_heads}, has_state && state.skip};
     case state_norm:

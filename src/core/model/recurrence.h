@@ -10,7 +10,9 @@ namespace fp8kv {
 // How a token updates the state S [k_dim, v_dim] of a head, after the state has decayed.
 enum class StateUpdate {
   delta,  // S += k (v - S^T k) * strength: gated DeltaNet
-  add     // S += k v * strength: Mamba-2
+  add,    // S += k v * strength: Mamba-2
+  none    // no state S: the convolution alone. The rows of K multiply its input, and the gate its
+          // output: LFM2
 };
 
 // How the output of a state is normed, and multiplied by the SiLU of a gate.
@@ -50,6 +52,9 @@ struct RecurrenceConfig {
   int64_t v_heads = 0;
   int64_t v_dim = 0;
   int64_t conv_width = 0;  // tokens that the convolution before the state sees
+
+  // Whether layers keep a state S, and not only the tokens of the convolution.
+  bool recurs() const { return update != StateUpdate::none; }
 
   int64_t k_width() const { return k_heads * k_dim; }
   int64_t v_width() const { return v_heads * v_dim; }

@@ -18,6 +18,10 @@ LayerStates::LayerStates(Backend& backend, const ModelConfig& config, int64_t sl
   with_context(cat("states of ", count_of(static_cast<uint64_t>(slots), "sequence")), [&] {
     for (int64_t i = 0; i < config.n_layers(); ++i) {
       if (!config.keeps_state(i)) continue;
+      if (!state.recurs()) {
+        layers_[i].conv_v = tokens_before(state.v_width());
+        continue;
+      }
       layers_[i] = {tokens_before(state.k_width()), tokens_before(state.k_width()),
                     tokens_before(state.v_width()),
                     take(Shape{slots, state_elements(state.v_heads, state.k_dim, state.v_dim)})};

@@ -1,5 +1,6 @@
 #include "model/parts/state.h"
 
+#include <array>
 #include <vector>
 
 #include "model/parts/projections.h"
@@ -8,10 +9,11 @@ namespace fp8kv {
 
 StateForward::StateForward(ForwardMemory& memory, const ModelConfig& config)
     : backend_(memory.backend()), sizes_(*config.recurrence) {
-  q_ = memory.rows(sizes_.k_width());
   k_ = memory.rows(sizes_.k_width());
   v_ = memory.rows(sizes_.v_width());
   gate_ = memory.rows(sizes_.v_width());
+  if (!sizes_.recurs()) return;
+  q_ = memory.rows(sizes_.k_width());
   read_ = memory.rows(sizes_.v_width());
   step_ = memory.rows(DType::f32, sizes_.v_heads);
   strength_ = memory.rows(DType::f32, sizes_.v_heads);
@@ -21,8 +23,23 @@ void StateForward::multiply(const TensorView& x, double multiplier) {
   if (multiplier != 1.0) backend_.scale(x, static_cast<float>(multiplier), 0.0f);
 }
 
+TensorView StateForward::convolve(const StateWeights& weights, const ConstTensorView& x,
+                                  const Batch& batch, const LayerState& state) {
+  const int64_t n = x.shape[0];
+  const TensorView k = k_.first(n), v = v_.first(n), gate = gate_.first(n);
+  backend_.linear(x, std::array{project_to(weights.k, k), project_to(weights.v, v),
+                                project_to(weights.gate, gate)});
+  CausalConv conv{weights.conv_v.weight, weights.conv_v.bias, state.conv_v};
+  conv.silu = false;
+  conv.in_gate = k;
+  conv.out_gate = gate;
+  backend_.causal_conv(v, conv, batch);
+  return v;
+}
+
 TensorView StateForward::run(const StateWeights& weights, const ConstTensorView& x,
                              const Batch& batch, const LayerState& state) {
+  if (!sizes_.recurs()) return convolve(weights, x, batch, state);
   const int64_t n = x.shape[0], heads = sizes_.v_heads, width = sizes_.v_width();
   const TensorView q = q_.first(n);
   const TensorView k = k_.first(n);

@@ -21,6 +21,9 @@ class StateForward {
                  const LayerState& state);
 
  private:
+  // Does the work of `run` for a convolution without a state.
+  TensorView convolve(const StateWeights& weights, const ConstTensorView& x, const Batch& batch,
+                      const LayerState& state);
   void multiply(const TensorView& x, double multiplier);
 
   Backend& backend_;

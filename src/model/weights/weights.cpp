@@ -96,10 +96,7 @@ LayerWeights make_layer_weights(const ModelConfig& config, int64_t index, LayerP
       }
     }
   }
-  if (config.block.layer_scale && part == LayerPart::whole) {
-    const std::vector<ModelTensor> all = layer_tensors(config, index);
-    layer.scale = source.number(*std::find_if(all.begin(), all.end(), is_number));
-  }
+  if (part == LayerPart::whole) set_numbers(config, index, source, layer);
   const auto cut = config.gate_cuts.empty() ? 0.0 : config.gate_cuts[static_cast<size_t>(index)];
   if (cut > 0) layer.gate_cut = static_cast<float>(normal_quantile(cut));
   if (config.bare_norms) {

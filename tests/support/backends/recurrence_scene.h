@@ -23,6 +23,7 @@ struct RecurrenceScene {
   int64_t v_dim = 37;  // more than a block of columns
   int64_t conv_width = 4;
   bool conv_bias = false;
+  bool conv_gated = false;  // gates before and behind the convolution, and no SiLU
   bool skip = false;
   float least_step = 0.0f, most_step = std::numeric_limits<float>::infinity();
   std::vector<int64_t> lengths = {9, 1, 5};  // one per sequence
@@ -30,8 +31,8 @@ struct RecurrenceScene {
   int64_t n_slots = 4;
   std::vector<float> q = {}, k = {}, v = {}, step = {}, strength = {}, a_log = {}, step_bias = {},
                      skips = {};
-  std::vector<float> x = {}, weight = {},
-                     bias = {};  // for the convolution, v_heads * v_dim channels
+  // For the convolution, v_heads * v_dim channels.
+  std::vector<float> x = {}, weight = {}, bias = {}, in_gate = {}, out_gate = {};
 
   int64_t rows() const {
     int64_t n = 0;
@@ -55,6 +56,8 @@ struct RecurrenceScene {
     x = random_floats(rng, n * channels());
     weight = random_floats(rng, channels() * conv_width);
     bias = random_floats(rng, channels());
+    in_gate = random_floats(rng, n * channels());
+    out_gate = random_floats(rng, n * channels());
     // A head's state decays noticeably, but not at once.
     for (float& value : a_log) value -= 2;
   }
@@ -158,6 +161,8 @@ inline RecurrenceOutcome run_steps(Backend& backend, const RecurrenceScene& s,
     const Tensor t = gathered(s.step, width(s.v_heads, 1), {n, s.v_heads});
     const Tensor b = gathered(s.strength, width(s.v_heads, 1), {n, s.v_heads});
     const Tensor x = gathered(s.x, width(s.channels(), 1), {n, s.channels()});
+    const Tensor in_gate = gathered(s.in_gate, width(s.channels(), 1), {n, s.channels()});
+    const Tensor out_gate = gathered(s.out_gate, width(s.channels(), 1), {n, s.channels()});
     const Tensor made = backend.allocate(DType::f32, Shape{n, s.v_heads, s.v_dim});
     const Tensor at = tensor_of(backend, positions, Shape{n});
     const Tensor bounds = tensor_of(backend, indptr, Shape{static_cast<int64_t>(indptr.size())});
@@ -185,6 +190,8 @@ inline RecurrenceOutcome run_steps(Backend& backend, const RecurrenceScene& s,
     conv.weight = weight.view();
     if (s.conv_bias) conv.bias = bias.view();
     conv.state = tail.view();
+    conv.silu = !s.conv_gated;
+    if (s.conv_gated) conv.in_gate = in_gate.view(), conv.out_gate = out_gate.view();
     backend.causal_conv(x.view(), conv, batch);
     scatter(floats_of(backend, made.view()), width(s.v_heads, s.v_dim), out.recurred);
     scatter(floats_of(backend, x.view()), width(s.channels(), 1), out.convolved);
@@ -264,14 +271,18 @@ inline ExactRecurrence exact_recurrence(const RecurrenceScene& s, double unit = 
         for (int64_t tap = 0; tap < s.conv_width; ++tap) {
           const int64_t from = row - (s.conv_width - 1) + tap;
           if (from < first) continue;
-          const double product =
-              of(s.weight, channel * s.conv_width + tap) * of(s.x, from * s.channels() + channel);
+          const int64_t at = from * s.channels() + channel;
+          const double input = of(s.x, at) * (s.conv_gated ? of(s.in_gate, at) : 1);
+          const double product = of(s.weight, channel * s.conv_width + tap) * input;
           sum += product;
           size += std::abs(product);
         }
-        out.convolved.push_back(sum * sigmoid(sum));
-        // The slope of silu is below 1.1.
-        const double roundings_of_sum = static_cast<double>(s.conv_width + 2);
+        const double factor =
+            s.conv_gated ? of(s.out_gate, row * s.channels() + channel) : sigmoid(sum);
+        if (s.conv_gated) size *= std::abs(factor);
+        out.convolved.push_back(sum * factor);
+        // The slope of silu is below 1.1. Gates round each product and the result once more.
+        const double roundings_of_sum = static_cast<double>(s.conv_width + 4);
         out.convolved_allowed.push_back(unit * (1.1 * roundings_of_sum * size + 6 * size) + 1e-30);
       }
     }

@@ -29,6 +29,8 @@ Architecture hy_v3();
 Architecture hyperclova_x();
 Architecture iquest_coder();
 Architecture jais2();
+Architecture lfm2();
+Architecture lfm2_moe();
 Architecture mellum();
 Architecture minicpm3();
 Architecture ministral();
@@ -71,6 +73,8 @@ std::span<const Architecture> family_rows() {
       hyperclova_x(),
       iquest_coder(),
       jais2(),
+      lfm2(),
+      lfm2_moe(),
       mellum(),
       minicpm3(),
       ministral(),

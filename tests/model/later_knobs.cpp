@@ -1,0 +1,32 @@
+// The features of families that came in 2026, and of BLOOM.
+#include "model/family_knobs.h"
+
+namespace fp8kv::test {
+namespace {
+
+const Knob kKnobs[] = {
+    {"recurrence.conv_bias, without a state", "lfm2-seven",
+     [](ModelConfig& c) { c.recurrence->conv_bias = false; }},
+    {"recurrence.bias, without a state", "lfm2-seven",
+     [](ModelConfig& c) { c.recurrence->bias = false; }},
+    {"recurrence.out_bias, without a state", "lfm2-seven",
+     [](ModelConfig& c) { c.recurrence->out_bias = false; }},
+    {"qk_norm, per head, beside convolutions", "lfm2",
+     [](ModelConfig& c) { c.block.qk_norm = QkNorm::none; }},
+    {"experts.choice_bias, beside convolutions", "lfm2-moe",
+     [](ModelConfig& c) { c.experts->choice_bias = false; }},
+    {"experts.normalise, beside convolutions", "lfm2-moe",
+     [](ModelConfig& c) { c.experts->routing.normalise = false; }},
+    {"experts.scale, beside convolutions", "lfm2-moe",
+     [](ModelConfig& c) { c.experts->routing.scale = 1; }},
+    {"experts.score, sigmoid, beside convolutions", "lfm2-moe-new-keys",
+     [](ModelConfig& c) { c.experts->routing.score = RouterScore::softmax; }},
+};
+
+}  // namespace
+
+std::span<const Knob> later_knobs() {
+  return kKnobs;
+}
+
+}  // namespace fp8kv::test
