@@ -42,6 +42,9 @@ void add(Stream stream, DType dtype, int64_t count, void* x, const void* y, floa
 // x = multiplier * x, or cap * tanh(multiplier * x / cap) if cap is not 0.   `count` elements
 void scale(Stream stream, DType dtype, int64_t count, void* x, float multiplier, float cap);
 
+// x = xIELU(x).   `count` elements
+void xielu(Stream stream, DType dtype, int64_t count, void* x, const Xielu& numbers);
+
 // out = max(out, bits of the largest |x|).   `count` elements
 void amax(Stream stream, DType dtype, int64_t count, const void* x, uint64_t* out);
 

@@ -294,6 +294,12 @@ void GpuBackend::scale(const TensorView& x, float multiplier, float cap) {
   FP8KV_GPU::scale(device_.stream(), x.dtype, x.shape.elements(), x.data, multiplier, cap);
 }
 
+void GpuBackend::xielu(const TensorView& x, const Xielu& numbers) {
+  if (x.shape.elements() == 0) return;
+  require(is_compute_dtype(x.dtype), "xielu", "needs f32, f16 or bf16");
+  FP8KV_GPU::xielu(device_.stream(), x.dtype, x.shape.elements(), x.data, numbers);
+}
+
 void GpuBackend::amax(const ConstTensorView& x, const TensorView& out) {
   if (x.shape.elements() == 0) return;
   require(is_compute_dtype(x.dtype) && out.dtype == DType::u64, "amax",

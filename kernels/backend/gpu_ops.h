@@ -100,6 +100,7 @@ class GpuBackend final : public Backend {
                    const TensorView& y) override;
   void match_rms(const TensorView& x, const ConstTensorView& like) override;
   void cut_below(const TensorView& x, float deviations) override;
+  void xielu(const TensorView& x, const Xielu& numbers) override;
   void sample(const ConstTensorView& logits, const Sampling& sampling,
               const TensorView& ids) override;
 

@@ -58,6 +58,23 @@ __global__ void scale_kernel(T* x, float multiplier, float cap, int64_t count) {
   store_vec(x + at, values);
 }
 
+// One vector of kCount elements per thread.
+template <typename T, int kCount>
+__global__ void xielu_kernel(T* x, Xielu numbers, int64_t count) {
+  after_previous();
+  const int64_t at = first_element(kCount);
+  if (at >= count) return;
+  auto values = load_vec<kCount>(x + at);
+  for (int j = 0; j < kCount; ++j) {
+    const float value = values.x[j].value();
+    const float least = value < numbers.eps ? value : numbers.eps;
+    const float curve = value > 0.0f ? numbers.positive * value * value
+                                     : numbers.negative * (exp_exact(least) - 1.0f - value);
+    values.x[j] = T::of(fused(numbers.beta, value, curve));
+  }
+  store_vec(x + at, values);
+}
+
 // Elements per thread: so many that the last step, one atomic per warp in global memory, hardly
 // counts.
 constexpr int kPerThread = 64;
@@ -114,6 +131,15 @@ void scale(Stream stream, DType dtype, int64_t count, void* x, float multiplier,
     launch("scale", vectors ? scale_kernel<T, kVector<T>> : scale_kernel<T, 1>,
            grid_for(count, vectors ? kVector<T> : 1), kThreads, 0, stream, static_cast<T*>(x),
            multiplier, cap, count);
+  });
+}
+
+void xielu(Stream stream, DType dtype, int64_t count, void* x, const Xielu& numbers) {
+  with_compute_type(dtype, [&]<typename T>(T) {
+    const bool vectors = in_vectors<T>(x, count);
+    launch("xielu", vectors ? xielu_kernel<T, kVector<T>> : xielu_kernel<T, 1>,
+           grid_for(count, vectors ? kVector<T> : 1), kThreads, 0, stream, static_cast<T*>(x),
+           numbers, count);
   });
 }
 

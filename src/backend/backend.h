@@ -185,6 +185,9 @@ class Backend : public BackendMemory {
   // deviation.   x [n, dim] activation dtype
   virtual void cut_below(const TensorView& x, float deviations) = 0;
 
+  // x = xIELU(x).   x [n, dim] activation dtype
+  virtual void xielu(const TensorView& x, const Xielu& numbers) = 0;
+
   // Draws ids [n] i32 from logits [n, vocab_size] f32, vocab_size <= kMaxSampledTokens. The same
   // logits give the same ids on every backend. A row with a NaN gets -1 - i, where token i has the
   // first NaN.

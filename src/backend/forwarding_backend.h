@@ -112,6 +112,7 @@ class ForwardingBackend : public Backend {
   void cut_below(const TensorView& x, float deviations) override {
     inner_.cut_below(x, deviations);
   }
+  void xielu(const TensorView& x, const Xielu& numbers) override { inner_.xielu(x, numbers); }
   void amax(const ConstTensorView& x, const TensorView& out) override { inner_.amax(x, out); }
   void sample(const ConstTensorView& logits, const Sampling& sampling,
               const TensorView& ids) override {

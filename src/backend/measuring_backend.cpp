@@ -87,6 +87,9 @@ void MeasuringBackend::match_rms(const TensorView&, const ConstTensorView&) {
 void MeasuringBackend::cut_below(const TensorView&, float) {
   computes_nothing();
 }
+void MeasuringBackend::xielu(const TensorView&, const Xielu&) {
+  computes_nothing();
+}
 
 void MeasuringBackend::amax(const ConstTensorView&, const TensorView&) {
   computes_nothing();

@@ -47,6 +47,7 @@ class MeasuringBackend final : public Backend {
                    const TensorView&) override;
   void match_rms(const TensorView&, const ConstTensorView&) override;
   void cut_below(const TensorView&, float) override;
+  void xielu(const TensorView&, const Xielu&) override;
   void sample(const ConstTensorView&, const Sampling&, const TensorView&) override;
 
  private:

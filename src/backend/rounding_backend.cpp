@@ -117,4 +117,9 @@ void RoundingBackend::cut_below(const TensorView& x, float deviations) {
   round(x);
 }
 
+void RoundingBackend::xielu(const TensorView& x, const Xielu& numbers) {
+  inner().xielu(x, numbers);
+  round(x);
+}
+
 }  // namespace fp8kv

@@ -42,6 +42,7 @@ class RoundingBackend final : public ForwardingBackend {
                    const TensorView& y) override;
   void match_rms(const TensorView& x, const ConstTensorView& like) override;
   void cut_below(const TensorView& x, float deviations) override;
+  void xielu(const TensorView& x, const Xielu& numbers) override;
 
  private:
   void round(const TensorView& x) const;

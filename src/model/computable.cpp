@@ -128,6 +128,9 @@ void check_block(const ModelConfig& config) {
     refuse(config, cat("layer ", index, " has one block, where others have two side by side"),
            "blocks in turn");
   }
+  if (block.xielu && (block.gated || config.experts)) {
+    refuse(config, "xIELU is in blocks with a gate or experts", "neither");
+  }
   if (block.shared_norm && !block.parallel) {
     refuse(config, "blocks that come one after another share a norm", "parallel ones");
   }

@@ -324,6 +324,11 @@ TensorView Forward::hidden(const LayerWeights& weights, const TensorView& x) {
   }
   const InputNorm in = input_norm(weights.ffn_norm, n);
   const double multiplier = config_.block.gate_multiplier;
+  if (weights.xielu) {
+    backend_.linear(entered(x, in, 1.0), std::array{products.up});
+    backend_.xielu(up, *weights.xielu);
+    return up;
+  }
   if (weights.gate_cut || multiplier != 1.0) {
     const TensorView gate = products.gate.value().out;
     backend_.linear(entered(x, in, 1.0), std::array{*products.gate, products.up});

@@ -108,6 +108,25 @@ TEST_CASE("match_rms: rows become as large as others, and rows of nearly nothing
   }
 }
 
+TEST_CASE("xielu: what double precision gives on both sides of 0") {
+  const auto backend = make_cpu_backend(1);
+  const Xielu numbers{0.9f, 1.2f, 0.5f, -0.25f};
+  const std::vector<float> x = {-7, -0.5f, -0.125f, 0, 0.125f, 3};
+  const Tensor rows = test::tensor_of(*backend, x, {2, 3});
+  backend->xielu(rows.view(), numbers);
+  const std::vector<float> out = test::floats_of(*backend, rows.view());
+  for (size_t i = 0; i < x.size(); ++i) {
+    const double at = double{x[i]}, least = std::min(at, double{numbers.eps});
+    const double curve = at > 0 ? double{numbers.positive} * at * at
+                                : double{numbers.negative} * (std::expm1(least) - at);
+    CHECK(out[i] == doctest::Approx(curve + double{numbers.beta} * at).epsilon(1e-6));
+  }
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const Tensor bad = test::tensor_of(*backend, std::vector<float>{nan}, {1, 1});
+  backend->xielu(bad.view(), numbers);
+  CHECK(std::isnan(test::floats_of(*backend, bad.view())[0]));
+}
+
 TEST_CASE("cut_below: what is below the cut is 0, the rest how far it is above") {
   const auto backend = make_cpu_backend(1);
   // The first row has mean 3 and deviation 2; all numbers of the second are equal.

@@ -108,6 +108,16 @@ TEST_CASE("families: an LFM2 has convolutions and attention, of one width") {
   CHECK(refusal("lfm2-moe", "layer_types", "null") == "config.json: the key 'layer_types' is null");
 }
 
+TEST_CASE("families: an Apertus says its rope, and has norms of Q and K") {
+  CHECK(refusal("apertus", "rope_scaling", "null") ==
+        "config.json: the key 'rope_parameters' is missing");
+  CHECK(refusal("apertus", "qk_norm", "false") ==
+        "config.json: qk_norm: is false: this architecture has norms of Q and K in every layer");
+  CHECK(refusal("apertus", "post_norm", "true") ==
+        "config.json: post_norm: is true: a norm behind blocks in this architecture is not "
+        "supported");
+}
+
 }
 
 TEST_CASE("families: a Gemma 4 Unified whose tokens see later ones is refused") {

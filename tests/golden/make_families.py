@@ -647,6 +647,10 @@ def spread(name, shape, config):
         return -1.0, 1.0
     if name.endswith("dt_bias"):
         return 0.0, 0.8
+    if name.endswith("act_fn.beta"):
+        return 0.5, 0.1
+    if name.endswith("act_fn.eps"):
+        return -0.3, 0.2
     if len(shape) == 1:
         less_one = config["model_type"].startswith(("gemma", "qwen3_next", "qwen3_5")) and "linear_attn.norm" not in name
         less_one = less_one and not config["model_type"].startswith(("gemma3n", "gemma4"))

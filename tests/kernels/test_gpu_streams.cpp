@@ -79,6 +79,15 @@ TEST_CASE("gpu match_rms: as on the CPU") {
   });
 }
 
+TEST_CASE("gpu xielu: as on the CPU, for rows of whole vectors and others") {
+  const Xielu numbers{0.9f, 1.2f, 0.5f, -0.01f};
+  // The exponential may be off by a rounding of 1, which counts most for small negative x.
+  for (const int64_t width : {kDim, int64_t{256}}) {
+    check_like_cpu(
+        width, 8, [&](Backend& backend, const TensorView& x, DType) { backend.xielu(x, numbers); });
+  }
+}
+
 TEST_CASE("gpu cut_below: as on the CPU") {
   check_like_cpu(kDim, 24,
                  [](Backend& backend, const TensorView& x, DType) { backend.cut_below(x, 0.25f); });

@@ -370,7 +370,7 @@ const Knob kKnobs[] = {
   [[maybe_unused]] const auto [per_token, score, normalise, epsilon, scale, groups, kept, worth,
                                input] = Routing{};
   [[maybe_unused]] const auto [norm, plus_one, norm_bias, place, parallel, shared_norm, qk,
-                               attn_gate, qk_bias, v_norm, activation, gated, head_bias,
+                               attn_gate, qk_bias, v_norm, activation, xielu, gated, head_bias,
                                head_normed, embed, residual, attention_in, attention_out, gate_by,
                                down_by, logit, attention, by_layer, score_bias, sinks, score_cap,
                                logit_cap, layer_scale] = BlockConfig{};

@@ -21,6 +21,10 @@ const Knob kKnobs[] = {
      [](ModelConfig& c) { c.experts->routing.scale = 1; }},
     {"experts.score, sigmoid, beside convolutions", "lfm2-moe-new-keys",
      [](ModelConfig& c) { c.experts->routing.score = RouterScore::softmax; }},
+    {"xielu", "apertus", [](ModelConfig& c) { c.block.xielu = false; }},
+    {"qk_norm, per head, beside xIELU", "apertus",
+     [](ModelConfig& c) { c.block.qk_norm = QkNorm::none; }},
+    {"o_bias, beside xIELU", "apertus-seven", [](ModelConfig& c) { c.o_bias = false; }},
 };
 
 }  // namespace

@@ -31,6 +31,12 @@ namespace {
 // Elements of one job of an op that only passes over memory: some microseconds of work.
 constexpr int64_t kJobElements = 16384;
 
+float xielu_of(float x, const Xielu& numbers) {
+  const float shared = numbers.beta * x;
+  if (x > 0) return numbers.positive * x * x + shared;
+  return (std::expm1(std::fmin(x, numbers.eps)) - x) * numbers.negative + shared;
+}
+
 // Sum of squares in double: after several layers, f32 sums would show in the fifth digit. The sum
 // has lanes, so that it can be vectorised; their number is fixed, so the result is too.
 double sum_of_squares(const float* x, int64_t count) {
@@ -252,6 +258,14 @@ class CpuBackend : public Backend {
   }
   void cut_below(const TensorView& x, float deviations) override {
     cpu_cut_below(pool_, x, deviations);
+  }
+  void xielu(const TensorView& x, const Xielu& numbers) override {
+    FP8KV_ASSERT(x.dtype == DType::f32);
+    const int64_t dim = x.shape[1];
+    for_rows(x.shape[0], dim, [&](int64_t row, int) {
+      float* values = x.as<float>() + row * dim;
+      for (int64_t i = 0; i < dim; ++i) values[i] = xielu_of(values[i], numbers);
+    });
   }
 
   void sample(const ConstTensorView& logits, const Sampling& sampling,

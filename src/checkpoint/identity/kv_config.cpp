@@ -160,6 +160,7 @@ void add_block(const BlockConfig& block, ConfigNumbers& out) {
   choice("score_bias", block.score_bias, usual.score_bias, {"none", "alibi", "alibi_bf16"});
   choice("hidden_act", block.activation, usual.activation,
          {"silu", "gelu_tanh", "gelu_erf", "relu", "relu_squared", "sigmoid"});
+  out.add_unless(usual.xielu, "xielu", block.xielu);
   out.add_unless(usual.norm_plus_one, "norm_plus_one", block.norm_plus_one);
   out.add_unless(usual.norm_bias, "norm_bias", block.norm_bias);
   out.add_unless(usual.parallel, "parallel", block.parallel);

@@ -13,9 +13,9 @@ namespace fp8kv {
 namespace {
 
 // Families whose feed-forward part is two matrices with any activation between them.
-constexpr std::array<std::string_view, 14> kPlain = {
-    "bloom", "falcon", "gpt2", "gpt_bigcode", "gpt_neox",   "gptj",      "jais2",
-    "mpt",   "opt",    "phi",  "nemotron",    "nemotron_h", "persimmon", "starcoder2"};
+constexpr std::array<std::string_view, 16> kPlain = {
+    "apertus", "bloom", "falcon",   "gpt2", "gpt_bigcode", "gpt_neox",   "gptj",      "jais2",
+    "mpt",     "opt",   "nanochat", "phi",  "nemotron",    "nemotron_h", "persimmon", "starcoder2"};
 
 // Families with experts whose first layer has none, even if their configs do not say so.
 constexpr std::array<std::string_view, 6> kOneDense = {"afmoe", "exaone_moe", "glm4_moe_lite",

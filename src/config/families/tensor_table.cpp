@@ -200,6 +200,12 @@ RoleTensor tensor_of(TensorRole role, const ModelConfig& config, int64_t layer) 
       return {{hidden_dim, config.dim}, block.gated && has_dense, config.mlp_bias};
     case up:
       return {{hidden_dim, config.dim}, has_dense, config.mlp_bias};
+    case xielu_positive:
+    case xielu_negative:
+      return {{1}, block.xielu && has_dense};
+    case xielu_beta:
+    case xielu_eps:
+      return {{}, block.xielu && has_dense};
     case down:
       return {{config.dim, hidden_dim}, has_dense, config.mlp_bias};
     default:
@@ -233,12 +239,13 @@ void add_tensor(const TensorRow& row, const ModelConfig& config, int64_t layer, 
     const RoleTensor of_role = tensor_of(each, config, layer);
     FP8KV_ASSERT(of_role.exists && of_role.has_bias == first.has_bias);
     FP8KV_ASSERT(of_role.shape.rank() == first.shape.rank());
-    const int64_t more = row.one_row ? 1 : of_role.shape[0];
+    const int64_t more = row.one_row || of_role.shape.rank() == 0 ? 1 : of_role.shape[0];
     weight.parts.push_back({each, rows, more});
     rows += more;
   }
   const bool turned = is_turned(row.layout);
   weight.shape = row.one_row               ? Shape{rows, first.shape[0]}
+                 : first.shape.rank() == 0 ? Shape{}
                  : first.shape.rank() == 1 ? Shape{rows}
                  : first.shape.rank() == 3 ? Shape{rows, first.shape[1], first.shape[2]}
                  : turned                  ? Shape{first.shape[1], rows}

@@ -52,6 +52,15 @@ enum class ScoreBias {
 enum class Activation { silu, gelu_tanh, gelu_erf, relu, relu_squared, sigmoid };
 inline constexpr int kActivations = static_cast<int>(Activation::sigmoid) + 1;
 
+// xIELU: positive * x * x + beta * x for x above 0, else negative * (exp(min(x, eps)) - 1 - x) +
+// beta * x. NaN stays NaN.
+struct Xielu {
+  float positive = 0.0f;
+  float negative = 0.0f;
+  float beta = 0.0f;
+  float eps = 0.0f;
+};
+
 struct BlockConfig {
   NormKind norm = NormKind::rms;  // the kind of every norm in the model
   bool norm_plus_one = false;     // files store weight - 1: Gemma
@@ -65,6 +74,8 @@ struct BlockConfig {
   bool qk_norm_bias = false;     // REQUIRES QkNorm::per_head and NormKind::layer
   bool v_norm = false;           // every head of V is normalised, without weights: Gemma 4
   Activation activation = Activation::silu;
+  // Replaces `activation` by xIELU, with numbers of the layer's own. REQUIRES no gate.
+  bool xielu = false;
   bool gated = true;         // down(activation(gate(x)) * up(x)); else down(activation(up(x)))
   bool head_bias = false;    // lm_head has a bias, even if its weight is the embedding
   bool head_normed = false;  // rows of lm_head are scaled to length 1: Baichuan 2

@@ -58,6 +58,10 @@ enum class TensorRole {
   ffn_norm,
   gate,
   up,
+  xielu_positive,  // a number, like the next three: see Xielu
+  xielu_negative,
+  xielu_beta,
+  xielu_eps,
   down,
   router_norm,  // this and the roles below: for layers with experts
   router,

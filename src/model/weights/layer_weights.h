@@ -102,6 +102,7 @@ struct LayerWeights {
   std::optional<StreamWeights> streams;
   std::optional<LaurelWeights> laurel;
   std::optional<float> gate_cut;  // see ModelConfig::gate_cuts; in deviations above the mean
+  std::optional<Xielu> xielu;     // see BlockConfig::xielu
   bool feeds_forward = true;      // false: the layer has no feed-forward part
   float scale = 1.0f;             // multiplies the stream at the layer's end
   std::vector<Tensor> storage;

@@ -26,7 +26,29 @@ bool comes_after_kv(const ModelTensor& tensor) {
 
 // Whether the tensor is a number that the host gives to ops.
 bool is_number(const ModelTensor& tensor) {
-  return tensor.parts.front().role == TensorRole::layer_scale;
+  const TensorRole role = tensor.parts.front().role;
+  return role == TensorRole::layer_scale ||
+         (role >= TensorRole::xielu_positive && role <= TensorRole::xielu_eps);
+}
+
+// Files have the two factors as inverses of softplus, and the negative one without beta.
+Xielu xielu_of(const std::map<TensorRole, float>& numbers) {
+  const auto softplus = [](double x) { return x > 20 ? x : std::log1p(std::exp(x)); };
+  const double beta = numbers.at(TensorRole::xielu_beta);
+  return {static_cast<float>(softplus(numbers.at(TensorRole::xielu_positive))),
+          static_cast<float>(beta + softplus(numbers.at(TensorRole::xielu_negative))),
+          static_cast<float>(beta), numbers.at(TensorRole::xielu_eps)};
+}
+
+void set_numbers(const ModelConfig& config, int64_t index, const WeightSource& source,
+                 LayerWeights& layer) {
+  if (!config.block.layer_scale && !config.block.xielu) return;
+  std::map<TensorRole, float> numbers;
+  for (const ModelTensor& tensor : layer_tensors(config, index)) {
+    if (is_number(tensor)) numbers[tensor.parts.front().role] = source.number(tensor);
+  }
+  if (config.block.layer_scale) layer.scale = numbers.at(TensorRole::layer_scale);
+  if (config.block.xielu && layer.feeds_forward) layer.xielu = xielu_of(numbers);
 }
 
 void put_addresses(LayerExperts& experts, const WeightSource& source) {

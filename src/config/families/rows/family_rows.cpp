@@ -5,6 +5,7 @@
 namespace fp8kv {
 
 Architecture afmoe();
+Architecture apertus();
 Architecture arcee();
 Architecture cohere2_moe();
 Architecture cwm();
@@ -49,6 +50,7 @@ Architecture vault_gemma();
 std::span<const Architecture> family_rows() {
   static const std::vector<Architecture> rows = {
       afmoe(),
+      apertus(),
       arcee(),
       cohere2_moe(),
       cwm(),
