@@ -70,6 +70,7 @@ Cohere2MoeForCausalLM cohere2_moe
 Lfm2ForCausalLM lfm2
 Lfm2MoeForCausalLM lfm2_moe
 ApertusForCausalLM apertus
+NanoChatForCausalLM nanochat
 Gemma3ForConditionalGeneration gemma3           Gemma3nForConditionalGeneration gemma3n
 Gemma4ForConditionalGeneration gemma4           KimiK25ForConditionalGeneration kimi_k25
 Llama4ForConditionalGeneration llama4           LlavaForConditionalGeneration llava

@@ -40,6 +40,7 @@ Embedding::Embedding(const Checkpoint& checkpoint, const ModelConfig& config, Ba
   positions_ = loader.outer(TensorRole::positions);
   if (up_) tokens_ = backend.allocate(activation_, Shape{kRowsAtOnce, row_dim(config)});
   if (positions_) placed_ = backend.allocate(activation_, Shape{kRowsAtOnce, config.dim});
+  if (config.embed_norm) norm_ = loader.embed_norm(norm_weights_);
   streams_ = loader.outers(TensorRole::stream_in);
   if (config.layer_input_dim > 0) inputs_.emplace(checkpoint, config, backend, table);
 }
@@ -50,6 +51,7 @@ std::vector<const Tensor*> Embedding::weights() const {
     if (*each) all.push_back(&**each);
   }
   for (const Tensor& stream : streams_) all.push_back(&stream);
+  for (const Tensor& each : norm_weights_) all.push_back(&each);
   if (inputs_) {
     const std::vector<const Tensor*> inputs = inputs_->weights();
     all.insert(all.end(), inputs.begin(), inputs.end());
@@ -94,7 +96,12 @@ void Embedding::embed_rows(const Step& step, int64_t first, const TensorView& x)
               rows_of(step.ids(), first, n), tokens);
   if (multiplier_ != 1.0f) backend_.scale(tokens, multiplier_, 0.0f);
   if (up_) backend_.linear(tokens, std::array{Projection{up_->view(), std::nullopt, x, false}});
-  if (!positions_) return;
+  if (positions_) add_positions(step, first, x);
+  if (norm_) backend_.norm(x, *norm_, x);
+}
+
+void Embedding::add_positions(const Step& step, int64_t first, const TensorView& x) {
+  const int64_t n = x.shape[0];
   const ConstTensorView table = positions_->view();
   const TensorView placed = placed_.first(n);
   backend_.embed(rows_of(table, position_offset_, table.shape[0] - position_offset_),

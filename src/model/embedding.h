@@ -21,8 +21,9 @@ class Embedding {
             EmbeddingTable table);
 
   // x [rows, dim] activation dtype = the embeddings of the step's tokens, times the model's
-  // multiplier. Projects them to `dim` if their rows have another size, and adds the rows of their
-  // positions if the model has such rows. With several streams, x is [rows, streams * dim].
+  // multiplier. Projects them to `dim` if their rows have another size, adds the rows of their
+  // positions if the model has such rows, and norms the sum if the model has a norm for it. With
+  // several streams, x is [rows, streams * dim].
   void embed(const Step& step, const TensorView& x);
 
   // The input that layer `index` has beside the stream, for models with such inputs. Valid until
@@ -35,6 +36,7 @@ class Embedding {
   void embed_tokens(const Step& step, const TensorView& x);
   TensorView embedded(const Step& step);
   void embed_rows(const Step& step, int64_t first, const TensorView& x);
+  void add_positions(const Step& step, int64_t first, const TensorView& x);
 
   Backend& backend_;
   DType activation_;
@@ -44,6 +46,8 @@ class Embedding {
   std::optional<Tensor> up_;         // [dim, embed_dim]
   std::optional<Tensor> positions_;  // [position_rows, dim]
   int64_t position_offset_;
+  std::optional<Norm> norm_;
+  std::vector<Tensor> norm_weights_;
   Tensor tokens_;  // [kRowsAtOnce, embed_dim]: rows before `up_`
   std::optional<LayerInputs> inputs_;
   std::vector<Tensor> streams_;  // [dim, dim]: of each stream but the first

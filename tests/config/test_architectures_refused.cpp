@@ -38,7 +38,7 @@ constexpr const char* kSupported =
     "HunYuanDenseV1ForCausalLM, HunYuanMoEV1ForCausalLM, HYV3ForCausalLM, HyperCLOVAXForCausalLM, "
     "IQuestCoderForCausalLM, Jais2ForCausalLM, Lfm2ForCausalLM, Lfm2MoeForCausalLM, "
     "MellumForCausalLM, MiniCPM3ForCausalLM, MinistralForCausalLM, Mistral4ForCausalLM, "
-    "NemotronForCausalLM, OlmoForCausalLM, PersimmonForCausalLM, "
+    "NanoChatForCausalLM, NemotronForCausalLM, OlmoForCausalLM, PersimmonForCausalLM, "
     "Qwen3OmniMoeForConditionalGeneration, Qwen3VLMoeForConditionalGeneration, "
     "SarvamMLAForCausalLM, SarvamMoEForCausalLM, SeedOssForCausalLM, SolarOpenForCausalLM, "
     "VaultGemmaForCausalLM, Exaone4_5_ForConditionalGeneration, Gemma3ForConditionalGeneration, "

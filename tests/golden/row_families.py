@@ -58,6 +58,8 @@ GRANITE_SHARED = family("GraniteMoeSharedForCausalLM", "granitemoeshared", embed
 APERTUS = {**without(family("ApertusForCausalLM", "apertus", hidden_act="xielu", head_dim=12, attention_bias=False, pad_token_id=0, **UNTIED), "rope_theta"),
            "rope_theta": 5000.0, "rope_scaling": {**without(LLAMA3, "rope_theta", "rope_type"), "type": "llama3"}, "qk_norm": True,
            "post_norm": False, "mlp_bias": False}
+NANOCHAT = family("NanoChatForCausalLM", "nanochat", hidden_act="relu2", head_dim=12, attention_bias=False, final_logit_softcapping=3.0, pad_token_id=0,
+                  **UNTIED)
 LFM2 = {**without(family("Lfm2ForCausalLM", "lfm2", norm_eps=0.02, num_hidden_layers=4, full_attn_idxs=[1, 3], conv_L_cache=3, conv_bias=False,
                          block_multiple_of=8, block_ffn_dim_multiplier=1.3, block_auto_adjust_ff_dim=True, pad_token_id=0),
                   "rms_norm_eps", "hidden_act", "tie_word_embeddings", "intermediate_size"), "block_ff_dim": 60, "tie_embedding": False}
@@ -184,6 +186,9 @@ CASES = {
     "apertus-seven": {**APERTUS, **SEVEN, "attention_bias": True},
     "apertus-new-keys": {**without(new_keys(APERTUS), "rope_scaling", "qk_norm", "post_norm", "mlp_bias"), "num_hidden_layers": 3,
                          "num_key_value_heads": 4, **TIED},
+    "nanochat": NANOCHAT,
+    "nanochat-seven": {**without(NANOCHAT, "final_logit_softcapping"), **SEVEN, "attention_bias": True},
+    "nanochat-new-keys": {**new_keys(NANOCHAT, **LLAMA3), "num_hidden_layers": 3, "final_logit_softcapping": None, **TIED},
     "lfm2": LFM2,
     "lfm2-seven": {**LFM2, **SEVEN, "head_dim": 10, "conv_bias": True, "conv_L_cache": 4, "block_auto_adjust_ff_dim": False,
                    "num_hidden_layers": 3, "full_attn_idxs": [2]},

@@ -382,7 +382,7 @@ const Knob kKnobs[] = {
   // Only the certificate uses base_grows; it is computed nowhere.
   [[maybe_unused]] const auto [theta, scaling, factor, low, high, context, fast, slow, truncate,
                                attention_factor, dim, pairs, shorts, longs, growth, from,
-                               turning_pairs, grows, turns, k_factor] = RopeConfig{};
+                               turning_pairs, grows, turns, k_factor, backwards] = RopeConfig{};
 }
 
 }  // namespace

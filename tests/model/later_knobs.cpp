@@ -25,6 +25,18 @@ const Knob kKnobs[] = {
     {"qk_norm, per head, beside xIELU", "apertus",
      [](ModelConfig& c) { c.block.qk_norm = QkNorm::none; }},
     {"o_bias, beside xIELU", "apertus-seven", [](ModelConfig& c) { c.o_bias = false; }},
+    {"embed_norm, without weights", "nanochat", [](ModelConfig& c) { c.embed_norm = false; }},
+    {"backwards", "nanochat",
+     [](ModelConfig& c) {
+       for (RopeConfig& rope : c.ropes) rope.backwards = false;
+     }},
+    {"qk_norm, plain, without other weights", "nanochat",
+     [](ModelConfig& c) { c.block.qk_norm = QkNorm::none; }},
+    {"norm, rms, without weights", "nanochat",
+     [](ModelConfig& c) { c.block.norm = NormKind::layer; }},
+    {"activation, relu squared, beside norms without weights", "nanochat",
+     [](ModelConfig& c) { c.block.activation = Activation::relu; }},
+    {"logit_cap, by default", "nanochat-seven", [](ModelConfig& c) { c.block.logit_cap = 0; }},
 };
 
 }  // namespace

@@ -82,6 +82,7 @@ void add_rope(const RopeConfig& rope, const std::string& prefix, ConfigNumbers& 
   out.add_unless(0.0, prefix + "llama_4_scaling_beta", rope.q_growth);
   out.add_unless(0.0, prefix + "q_growth_from", rope.q_growth_from);
   out.add_unless(1.0, prefix + "key_multiplier", rope.k_factor);
+  out.add_unless(false, prefix + "turns backwards", rope.backwards);
   if (!rope.turns) out.add(prefix + "floor_scale", rope.original_context);
   if (rope.scaling == RopeScaling::none) return;
   out.add(prefix + "rope_type", rope_type(rope.scaling));
@@ -272,6 +273,7 @@ std::vector<ConfigNumber> kv_config(const ModelConfig& config) {
   if (config.latent) add_latent(*config.latent, numbers);
   add_block(config.block, numbers);
   numbers.add_unless(false, "bare_norms", config.bare_norms);
+  numbers.add_unless(false, "embed_norm", config.embed_norm);
   numbers.add_unless(false, "qk_norm_rotated", config.qk_norm_rotated);
   add_recurrence(config, numbers);
   add_streams(config, numbers);

@@ -113,7 +113,7 @@ std::string sampled_experts(const ModelWeights& weights,
 bool joins_embedding(const ModelTensor& tensor) {
   const TensorRole role = tensor.parts.front().role;
   return role == TensorRole::positions || role == TensorRole::embed_up ||
-         role == TensorRole::stream_in;
+         role == TensorRole::stream_in || role == TensorRole::embed_norm;
 }
 
 }  // namespace

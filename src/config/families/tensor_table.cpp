@@ -123,6 +123,8 @@ RoleTensor tensor_of(TensorRole role, const ModelConfig& config, int64_t layer) 
       return {{config.dim, embed_dim}, other_size};
     case positions:
       return {{config.position_rows, config.dim}, config.position_rows > 0};
+    case embed_norm:
+      return {{config.dim}, config.embed_norm && !config.bare_norms, block.norm_bias};
     case layer_embedding:
       return {{config.layer_vocab_size, config.n_layers() * config.layer_input_dim}, has_inputs};
     case layer_projection:

@@ -43,8 +43,9 @@ struct RopeConfig {
   double q_growth_from = 0.0;
   int64_t turning_pairs = 0;  // pairs that rotate; the others stay as they are; 0: all rotate
   bool base_grows = false;    // dynamic: prompts beyond the context use another theta
-  bool turns = true;      // false: nothing rotates, but Q still grows with its position: Llama 4
-  double k_factor = 1.0;  // multiplies K during the rotation; REQUIRES that the whole head rotates
+  bool turns = true;       // false: nothing rotates, but Q still grows with its position: Llama 4
+  double k_factor = 1.0;   // multiplies K during the rotation; REQUIRES that the whole head rotates
+  bool backwards = false;  // pairs turn the other way: NanoChat
   bool operator==(const RopeConfig&) const = default;
 };
 
@@ -109,6 +110,7 @@ struct ModelConfig : ModelDescription {
   std::vector<std::string> unknown_keys = {};
   bool qk_norm_rotated = false;  // Q and K are normalised after their rotation: HunYuan
   bool bare_norms = false;       // norms of the stream have no weights: OLMo 1
+  bool embed_norm = false;       // the embedding is normed before the first layer: BLOOM
 
   int64_t hidden_dim_of(int64_t index) const {
     return hidden_dims.empty() ? hidden_dim : hidden_dims[static_cast<size_t>(index)];

@@ -13,6 +13,7 @@ constexpr std::array<RoleRow, kRoleCount> kRoles = {{
     {R::embedding, "embedding", P::embedding, U::none},
     {R::embed_up, "embed_up", P::embedding, U::left_alone},
     {R::positions, "positions", P::embedding, U::none},
+    {R::embed_norm, "embed_norm", P::embedding, U::none},
     {R::layer_embedding, "layer_embedding", P::embedding, U::none},
     {R::layer_projection, "layer_projection", P::embedding, U::left_alone},
     {R::layer_projection_norm, "layer_projection_norm", P::embedding, U::none},

@@ -13,6 +13,7 @@ enum class TensorRole {
   embedding,
   embed_up,   // [dim, embed_dim], for models whose embedding rows have another size
   positions,  // a row for each position, added to the embedding of the token there
+  embed_norm,
   // The next three are for models with per-layer inputs, see ModelConfig::layer_input_dim.
   layer_embedding,
   layer_projection,

@@ -74,6 +74,7 @@ std::vector<float> rope_table(const RopeConfig& rope, int64_t head_dim, int64_t 
   for (size_t i = 0; i < half; ++i) {
     frequencies[i] = scaled_frequency(rope, static_cast<double>(i), static_cast<double>(rotated));
     if (rope.scaling == RopeScaling::longrope) frequencies[i] /= factors[i];
+    if (rope.backwards) frequencies[i] = -frequencies[i];
   }
   std::vector<float> table(static_cast<size_t>(n_positions) * 2 * half);
   for (size_t position = 0; position < static_cast<size_t>(n_positions); ++position) {

@@ -83,6 +83,19 @@ std::vector<Tensor> WeightLoader::outers(TensorRole role) const {
   return all;
 }
 
+Norm WeightLoader::embed_norm(std::vector<Tensor>& storage) const {
+  std::optional<Norm> norm;
+  for (const ModelTensor& tensor : outer_tensors(config_)) {
+    if (tensor.parts.front().role != TensorRole::embed_norm) continue;
+    Placing{config_, tensor.is_bias, storage.emplace_back(upload(tensor)).view()}.into(norm);
+  }
+  if (norm) return *norm;
+  const auto allocate = [&](DType dtype, const Shape& shape) {
+    return storage.emplace_back(backend_.allocate(dtype, shape)).view();
+  };
+  return plain_norm(config_, config_.dim, {{}, allocate, {}, &backend_});
+}
+
 LayerWeights WeightLoader::layer(int64_t index) const {
   std::vector<Tensor> storage, not_kept;
   const auto find = [&](const ModelTensor& tensor) {

@@ -32,6 +32,8 @@ class WeightLoader {
   // Another weight that is not in a layer; nothing if the model has no such role.
   std::optional<Tensor> outer(TensorRole role) const;
   std::vector<Tensor> outers(TensorRole role) const;  // for roles of several tensors
+  // The norm of the embedding; puts its memory into `storage`. REQUIRES ModelConfig::embed_norm.
+  Norm embed_norm(std::vector<Tensor>& storage) const;
   LayerWeights layer(int64_t index) const;
   HeadWeights head() const;
 

@@ -36,6 +36,7 @@ Architecture mellum();
 Architecture minicpm3();
 Architecture ministral();
 Architecture mistral4();
+Architecture nanochat();
 Architecture nemotron();
 Architecture olmo();
 Architecture persimmon();
@@ -81,6 +82,7 @@ std::span<const Architecture> family_rows() {
       minicpm3(),
       ministral(),
       mistral4(),
+      nanochat(),
       nemotron(),
       olmo(),
       persimmon(),
