@@ -71,6 +71,7 @@ Lfm2ForCausalLM lfm2
 Lfm2MoeForCausalLM lfm2_moe
 ApertusForCausalLM apertus
 NanoChatForCausalLM nanochat
+BloomForCausalLM bloom
 Gemma3ForConditionalGeneration gemma3           Gemma3nForConditionalGeneration gemma3n
 Gemma4ForConditionalGeneration gemma4           KimiK25ForConditionalGeneration kimi_k25
 Llama4ForConditionalGeneration llama4           LlavaForConditionalGeneration llava

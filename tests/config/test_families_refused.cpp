@@ -118,6 +118,12 @@ TEST_CASE("families: an Apertus says its rope, and has norms of Q and K") {
         "supported");
 }
 
+TEST_CASE("families: a BLOOM whose stream is normed, or that gives two widths, is refused") {
+  CHECK(refusal("bloom", "apply_residual_connection_post_layernorm", "true") ==
+        "config.json: apply_residual_connection_post_layernorm: is true: a stream that is normed "
+        "before it joins a block's output is not supported");
+  CHECK(refusal("bloom", "n_embed", "64") ==
+        "config.json: hidden_size: is 32, but config.json: n_embed is 64");
 }
 
 TEST_CASE("families: a Gemma 4 Unified whose tokens see later ones is refused") {

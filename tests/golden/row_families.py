@@ -58,6 +58,9 @@ GRANITE_SHARED = family("GraniteMoeSharedForCausalLM", "granitemoeshared", embed
 APERTUS = {**without(family("ApertusForCausalLM", "apertus", hidden_act="xielu", head_dim=12, attention_bias=False, pad_token_id=0, **UNTIED), "rope_theta"),
            "rope_theta": 5000.0, "rope_scaling": {**without(LLAMA3, "rope_theta", "rope_type"), "type": "llama3"}, "qk_norm": True,
            "post_norm": False, "mlp_bias": False}
+BLOOM = {"architectures": ["BloomForCausalLM"], "model_type": "bloom", "vocab_size": 77, "hidden_size": 32, "n_layer": 2, "n_head": 4,
+         "layer_norm_epsilon": 0.02, "apply_residual_connection_post_layernorm": False, "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 3,
+         "seq_length": 64, "slow_but_exact": False, "pretraining_tp": 1, "torch_dtype": "float32", **UNTIED}
 NANOCHAT = family("NanoChatForCausalLM", "nanochat", hidden_act="relu2", head_dim=12, attention_bias=False, final_logit_softcapping=3.0, pad_token_id=0,
                   **UNTIED)
 LFM2 = {**without(family("Lfm2ForCausalLM", "lfm2", norm_eps=0.02, num_hidden_layers=4, full_attn_idxs=[1, 3], conv_L_cache=3, conv_bias=False,
@@ -186,6 +189,9 @@ CASES = {
     "apertus-seven": {**APERTUS, **SEVEN, "attention_bias": True},
     "apertus-new-keys": {**without(new_keys(APERTUS), "rope_scaling", "qk_norm", "post_norm", "mlp_bias"), "num_hidden_layers": 3,
                          "num_key_value_heads": 4, **TIED},
+    "bloom": BLOOM,
+    "bloom-seven": {**without(BLOOM, "hidden_size", "n_head", "tie_word_embeddings"), "n_embed": 42, "num_attention_heads": 7},
+    "bloom-first-names": {**BLOOM, "n_layer": 3, "n_head": 2, **TIED},
     "nanochat": NANOCHAT,
     "nanochat-seven": {**without(NANOCHAT, "final_logit_softcapping"), **SEVEN, "attention_bias": True},
     "nanochat-new-keys": {**new_keys(NANOCHAT, **LLAMA3), "num_hidden_layers": 3, "final_logit_softcapping": None, **TIED},

@@ -37,6 +37,11 @@ const Knob kKnobs[] = {
     {"activation, relu squared, beside norms without weights", "nanochat",
      [](ModelConfig& c) { c.block.activation = Activation::relu; }},
     {"logit_cap, by default", "nanochat-seven", [](ModelConfig& c) { c.block.logit_cap = 0; }},
+    {"embed_norm", "bloom", [](ModelConfig& c) { c.embed_norm = false; }},
+    {"score_bias, beside a norm of the embedding", "bloom",
+     [](ModelConfig& c) { c.block.score_bias = ScoreBias::none; }},
+    {"score_bias, in f32", "bloom",
+     [](ModelConfig& c) { c.block.score_bias = ScoreBias::alibi_bf16; }},
 };
 
 }  // namespace

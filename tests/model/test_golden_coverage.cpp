@@ -27,6 +27,7 @@ const Never kNever[] = {
     // These never tie the embedding to lm_head, which later models normalise.
     {"BaiChuanForCausalLM", {"head_dim", "one KV head", "seven Q heads", "tied"}},
     {"BaichuanForCausalLM", {"head_dim", "one KV head", "seven Q heads", "tied"}},
+    {"BloomForCausalLM", kGroups},
     {"FalconForCausalLM", {"head_dim"}},
     {"GPT2LMHeadModel", kGroups},
     {"GPTBigCodeForCausalLM", {"head_dim"}},

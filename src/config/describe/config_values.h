@@ -19,7 +19,7 @@ inline constexpr int64_t kLongestContext = INT32_MAX;
 using Spellings = std::initializer_list<const char*>;
 inline constexpr Spellings kExpertCount = {"num_local_experts", "num_experts", "n_routed_experts",
                                            "moe_num_experts"};
-inline constexpr Spellings kDim = {"hidden_size", "n_embd", "d_model"};
+inline constexpr Spellings kDim = {"hidden_size", "n_embd", "d_model", "n_embed"};
 inline constexpr Spellings kHiddenDim = {"intermediate_size", "ffn_dim", "n_inner",
                                          "ffn_hidden_size"};
 inline constexpr Spellings kContext = {"max_position_embeddings", "n_positions",

@@ -7,6 +7,7 @@ namespace fp8kv {
 Architecture afmoe();
 Architecture apertus();
 Architecture arcee();
+Architecture bloom();
 Architecture cohere2_moe();
 Architecture cwm();
 Architecture dots1();
@@ -53,6 +54,7 @@ std::span<const Architecture> family_rows() {
       afmoe(),
       apertus(),
       arcee(),
+      bloom(),
       cohere2_moe(),
       cwm(),
       dots1(),
