@@ -72,6 +72,7 @@ Lfm2MoeForCausalLM lfm2_moe
 ApertusForCausalLM apertus
 NanoChatForCausalLM nanochat
 BloomForCausalLM bloom
+Cohere2VisionForConditionalGeneration cohere2_vision
 Gemma3ForConditionalGeneration gemma3           Gemma3nForConditionalGeneration gemma3n
 Gemma4ForConditionalGeneration gemma4           KimiK25ForConditionalGeneration kimi_k25
 Llama4ForConditionalGeneration llama4           LlavaForConditionalGeneration llava

@@ -321,6 +321,8 @@ QWEN2_OMNI = family("Qwen2_5OmniForConditionalGeneration", "qwen2_5_omni_text", 
 QWEN3_OMNI = without(family("Qwen3OmniMoeForConditionalGeneration", "qwen3_omni_moe_text", head_dim=16, attention_bias=False, num_experts=5,
                             rope_scaling={"rope_type": "default", "mrope_section": [4, 2, 2], "mrope_interleaved": True}, decoder_sparse_step=1,
                             num_experts_per_tok=2, moe_intermediate_size=24, norm_topk_prob=True, mlp_only_layers=[], **UNTIED))
+COHERE2_TEXT = without(family("Cohere2ForCausalLM", "cohere2", layer_norm_eps=0.03, logit_scale=0.25, attention_bias=False, sliding_window=7,
+                              num_hidden_layers=4, sliding_window_pattern=3, **UNTIED), "rms_norm_eps")
 GEMMA4_UNIFIED = without(family("Gemma4UnifiedForConditionalGeneration", "gemma4_unified_text", head_dim=10, global_head_dim=14, num_hidden_layers=4,
                                 hidden_activation="gelu_pytorch_tanh", sliding_window=7, attention_bias=False,
                                 rope_parameters={"full_attention": {"rope_type": "proportional", "rope_theta": 500.0, "partial_rotary_factor": 0.5},
@@ -376,6 +378,9 @@ WRAPPERS = {
             "head_dim": 8}, {"num_attention_heads": 7, "hidden_size": 28, "num_key_value_heads": 7}, vision_feature_layer=-1, spatial_merge_size=1),
     **three("exaone4.5", "Exaone4_5_ForConditionalGeneration", "exaone4_5", EXAONE4, lambda text: {**OMNI_VISION, "model_type": "exaone4_5_vision",
             "num_key_value_heads": 1, "out_hidden_size": text["hidden_size"]}, wide=True),
+    **three("cohere2-vision", "Cohere2VisionForConditionalGeneration", "cohere2_vision", COHERE2_TEXT, lambda _: {**TINY_VISION,
+            "model_type": "siglip_vision_model"}, {**SEVEN, "attention_bias": True}, wide=True, downsample_factor=1,
+            alignment_intermediate_size=16),
     **three("gemma4-unified", "Gemma4UnifiedForConditionalGeneration", "gemma4_unified", GEMMA4_UNIFIED, lambda _: {"model_type": "gemma4_unified_vision",
             "patch_size": 2, "mm_embed_dim": 8, "mm_posemb_size": 4, "num_soft_tokens": 4}, audio_config=None),
     **omni("qwen2.5-omni", "Qwen2_5OmniForConditionalGeneration", "qwen2_5_omni", QWEN2_OMNI),

@@ -113,6 +113,7 @@ constexpr RuntimeModel kModels[] = {
     {"ApertusForCausalLM", "apertus", {from({0, 10, 2}), from({0, 5, 3}), never, from({4, 56})}},
     {"NanoChatForCausalLM", "nanochat", {never, never, never, from({5})}},
     {"BloomForCausalLM", "bloom", {always, never, always, always}},
+    {"Cohere2VisionForConditionalGeneration", "cohere2_vision", {from({0, 10, 1}), from({0, 5, 13}), never, from({4, 55})}},
     {"Gemma3ForConditionalGeneration", "gemma3", {from({0, 8}), from({0, 4, 5}), from({3, 2}), from({4, 50})}},
     {"Gemma3nForConditionalGeneration", "gemma3n", {from({0, 9, 2}), from({0, 4, 9}), never, from({4, 53})}},
     {"Gemma4ForConditionalGeneration", "gemma4", {from({0, 19}), from({0, 5, 11}), never, from({5, 5})}},

@@ -9,6 +9,7 @@ Architecture apertus();
 Architecture arcee();
 Architecture bloom();
 Architecture cohere2_moe();
+Architecture cohere2_vision();
 Architecture cwm();
 Architecture dots1();
 Architecture ernie4_5();
@@ -56,6 +57,7 @@ std::span<const Architecture> family_rows() {
       arcee(),
       bloom(),
       cohere2_moe(),
+      cohere2_vision(),
       cwm(),
       dots1(),
       ernie4_5(),
