@@ -149,9 +149,14 @@ void check_block(const ModelConfig& config) {
     refuse(config, "norms without weights are behind blocks, or have a bias",
            "norms before the blocks");
   }
-  if (config.qk_norm_rotated && (block.qk_norm != QkNorm::per_head || block.v_norm)) {
+  const bool by_head = block.qk_norm == QkNorm::per_head || block.qk_norm == QkNorm::plain;
+  if (config.qk_norm_rotated && (!by_head || block.v_norm)) {
     refuse(config, "Q and K are normalised after their rotation",
-           "QkNorm::per_head, and no norm of V");
+           "QkNorm::per_head or plain, and no norm of V");
+  }
+  for (int64_t i = 0; config.qk_norm_rotated && i < config.n_layers(); ++i) {
+    if (block.qk_norm != QkNorm::plain || !config.attends(i) || config.turns(i)) continue;
+    refuse(config, cat("layer ", i, " norms Q and K after a rotation, and has none"), "a rotation");
   }
   for (const RopeConfig& rope : config.ropes) {
     if (!config.qk_norm_rotated || (rope.q_growth == 0.0 && rope.k_factor == 1.0)) continue;

@@ -184,10 +184,10 @@ TEST_CASE("cli: NaN in the weights stops calibration at its layer and head") {
 TEST_CASE("cli: an unknown architecture is refused by name beside what is supported") {
   const Inputs in;
   const std::string config = test::read_file(in.temp / "model/config.json");
-  in.temp.write("model/config.json", replaced(config, "LlamaForCausalLM", "BloomForCausalLM"));
+  in.temp.write("model/config.json", replaced(config, "LlamaForCausalLM", "MptForCausalLM"));
   CHECK(in.calibrate("ids.jsonl")
             .starts_with(
-                "fp8kv: calibrate: 'model/config.json': architectures: 'BloomForCausalLM' is not "
+                "fp8kv: calibrate: 'model/config.json': architectures: 'MptForCausalLM' is not "
                 "supported\n"
                 "help: supported are LlamaForCausalLM, MistralForCausalLM, "));
 }

@@ -32,6 +32,8 @@ const Knob kKnobs[] = {
      }},
     {"qk_norm, plain, without other weights", "nanochat",
      [](ModelConfig& c) { c.block.qk_norm = QkNorm::none; }},
+    {"qk_norm_rotated, without weights", "nanochat-new-keys",
+     [](ModelConfig& c) { c.qk_norm_rotated = false; }},
     {"norm, rms, without weights", "nanochat",
      [](ModelConfig& c) { c.block.norm = NormKind::layer; }},
     {"activation, relu squared, beside norms without weights", "nanochat",

@@ -75,8 +75,15 @@ TEST_CASE("computable: layers that are of another kind are refused") {
         "LlamaForCausalLM: norms without weights are behind blocks, or have a bias, expected norms "
         "before the blocks");
   CHECK(refusal([](ModelConfig& c) { c.qk_norm_rotated = true; }) ==
-        "LlamaForCausalLM: Q and K are normalised after their rotation, expected QkNorm::per_head, "
-        "and no norm of V");
+        "LlamaForCausalLM: Q and K are normalised after their rotation, expected QkNorm::per_head "
+        "or plain, and no norm of V");
+  CHECK(refusal([](ModelConfig& c) {
+          c.block.qk_norm = QkNorm::plain;
+          c.qk_norm_rotated = true;
+          c.layer_ropes[1] = -1;
+        }) ==
+        "LlamaForCausalLM: layer 1 norms Q and K after a rotation, and has none, expected a "
+        "rotation");
   CHECK(refusal([](ModelConfig& c) {
           c.block.qk_norm = QkNorm::per_head;
           c.qk_norm_rotated = true;

@@ -1,4 +1,4 @@
-// nanochat: norms without weights, also of the embedding and of Q and K, and pairs that turn
+// nanochat: norms without weights, also of the embedding and of rotated Q and K. Pairs turn
 // backwards.
 #include "config/describe/config_values.h"
 #include "config/families/rows/family_rows.h"
@@ -17,12 +17,9 @@ void parse_nanochat(const Json& config, ModelConfig& out) {
   out.bare_norms = out.embed_norm = true;
   out.block.gated = false;
   out.block.qk_norm = QkNorm::plain;
+  out.qk_norm_rotated = true;
   out.block.logit_cap = mentions(config, kCap) ? positive_or(config, kCap, 0.0) : 15.0;
-  for (RopeConfig& rope : out.ropes) {
-    rope.backwards = true;
-    // transformers norms Q and K after the rotation, which takes this factor out again.
-    rope.attention_factor = 1.0;
-  }
+  for (RopeConfig& rope : out.ropes) rope.backwards = true;
 }
 
 std::span<const TensorRow> nanochat_tensors() {
