@@ -31,7 +31,7 @@ const Knob kKnobs[] = {
        for (RopeConfig& rope : c.ropes) rope.backwards = false;
      }},
     {"qk_norm, plain, without other weights", "nanochat",
-     [](ModelConfig& c) { c.block.qk_norm = QkNorm::none; }},
+     [](ModelConfig& c) { c.block.qk_norm = QkNorm::none, c.qk_norm_rotated = false; }},
     {"qk_norm_rotated, without weights", "nanochat-new-keys",
      [](ModelConfig& c) { c.qk_norm_rotated = false; }},
     {"norm, rms, without weights", "nanochat",
