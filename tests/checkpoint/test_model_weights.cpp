@@ -155,7 +155,9 @@ TEST_CASE("model_weights: a form that is not read, and a missing part, are named
 
 TEST_CASE("model_weights: a scale that is no number is found when the weight is") {
   Folder folder("quantised/awq");
-  folder.bytes(kQ + ".scales").replace(6, 2, std::string("\x00\x7e", 2));
+  std::string& scales = folder.bytes(kQ + ".scales");
+  scales[6] = '\x00';
+  scales[7] = '\x7e';
   const Checkpoint checkpoint = folder.open();
   const ModelConfig config = read_model_config(checkpoint);
   const ModelWeights weights(checkpoint, config.dtype);
