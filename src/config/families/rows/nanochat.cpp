@@ -9,7 +9,7 @@ namespace {
 
 using enum TensorRole;
 
-constexpr NamedActivation kSquare[] = {{"relu2", Activation::relu_squared}};
+constexpr NamedActivation kReluSquared[] = {{"relu2", Activation::relu_squared}};
 
 void parse_nanochat(const Json& config, ModelConfig& out) {
   constexpr const char* kCap = "final_logit_softcapping";
@@ -40,7 +40,7 @@ Architecture nanochat() {
           .summary = "nanochat",
           .parse = parse_nanochat,
           .tensors = nanochat_tensors(),
-          .activations = kSquare,
+          .activations = kReluSquared,
           .context = 2048};
 }
 
