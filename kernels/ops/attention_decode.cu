@@ -1,7 +1,7 @@
 // Attention of single rows over a paged cache: split over the context, bound by reading it. Each
 // warp takes a chunk of a sequence for the query heads of one KV head, and streams it through
-// matrix instructions. A warp waits only for its own lanes. While it ends a chunk, the first tiles
-// of its next one are on their way. A second kernel adds up the partial results of a row's chunks.
+// matrix instructions. A warp waits only for its own lanes. With asynchronous copies, it asks for
+// the first tiles of its next chunk while it ends one. A second kernel adds up a row's chunks.
 #include "kernels/blocks/decode_items.cuh"
 #include "kernels/blocks/decode_results.cuh"
 #include "kernels/blocks/decode_tiles.cuh"
