@@ -11,11 +11,13 @@ namespace {
 constexpr size_t kMapSize = size_t{1} << 16;
 alignas(8) uint8_t reached[kMapSize];
 uint8_t known[kMapSize];  // classes of counts seen so far, one bit each
+bool counting = true;
 __attribute__((tls_model("initial-exec"))) thread_local uintptr_t last_place;
 }  // namespace
 
 extern "C" void __sanitizer_cov_trace_pc();
 extern "C" void __sanitizer_cov_trace_pc() {
+  if (!counting) return;
   const auto base = reinterpret_cast<uintptr_t>(&__sanitizer_cov_trace_pc);
   const uintptr_t place = reinterpret_cast<uintptr_t>(__builtin_return_address(0)) - base;
   const uintptr_t mixed = place * 0x9E3779B97F4A7C15u >> 40;
@@ -26,9 +28,14 @@ extern "C" void __sanitizer_cov_trace_pc() {
 
 namespace fp8kv::fuzz {
 
-void forget_reached() {
+void begin_counting() {
   std::memset(reached, 0, kMapSize);
   last_place = 0;
+  counting = true;
+}
+
+void stop_counting() {
+  counting = false;
 }
 
 namespace {
