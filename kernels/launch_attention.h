@@ -53,6 +53,9 @@ struct ScoreOptions {
   const float* bias = nullptr;  // [n_heads, positions]; may be null
   int64_t positions = 0;
   const void* sinks = nullptr;  // [n_heads], activations; may be null
+  // [n, chosen_count]: see AttentionOptions; may be null. For caches of latents alone.
+  const int32_t* chosen = nullptr;
+  int32_t chosen_count = 0;
 };
 
 // The largest V that attention_any has room for: latents, and the global heads of Gemma 4.
@@ -65,6 +68,23 @@ inline constexpr int kMostRotatedDim = 256;
 // sinks, chunks, and caches of latents.
 void attention_any(Stream stream, DType activations, const AttentionArguments& arguments,
                    const ScoreOptions& scores);
+
+// See TokenScores.
+struct ChoiceArguments {
+  const void* q = nullptr;         // [n, n_heads, keys.head_dim], activations
+  const float* weights = nullptr;  // [n, n_heads]
+  float* scores = nullptr;         // [scored_rows, positions]
+  int32_t* chosen = nullptr;       // [n, count]
+  Rows rows;
+  PagedKv keys;  // elements of the activations' type
+  int64_t scored_rows = 0;
+  int64_t positions = 0;
+  int32_t n_heads = 0;
+  int32_t count = 0;
+  float scale = 1.0f;
+};
+
+void choose_tokens(Stream stream, DType activations, const ChoiceArguments& arguments);
 
 // Whether the kernels below take these types, this head size and these addresses.
 bool takes_fast_attention(DType activations, const AttentionArguments& arguments);

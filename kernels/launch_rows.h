@@ -23,7 +23,7 @@ struct NormWeights {
   const void* bias = nullptr;    // [dim]; may be null; layernorm only
   float weight_offset = 0.0f;
   float eps = 0.0f;
-  bool weight_f32 = false;  // rmsnorm only: weights are f32, x is not
+  bool weight_f32 = false;  // weight and bias are f32, x is not
   int64_t kinds = 1;
 };
 

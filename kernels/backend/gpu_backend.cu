@@ -54,10 +54,10 @@ void GpuBackend::decode_weights(const QuantisedMatrix& matrix, const TensorView&
 }
 
 NormWeights norm_weights(const ConstTensorView& x, const Norm& norm, const TensorView& out) {
-  const bool f32_weight = norm.kind == NormKind::rms && norm.weight.dtype == DType::f32;
+  const bool f32_weight = norm.weight.dtype == DType::f32;
   require((x.dtype == norm.weight.dtype || f32_weight) && x.dtype == out.dtype &&
-              is_compute_dtype(x.dtype) && (!norm.bias || norm.bias->dtype == x.dtype),
-          "norm", "needs one type of f32, f16 and bf16, or f32 for the weights of rms");
+              is_compute_dtype(x.dtype) && (!norm.bias || norm.bias->dtype == norm.weight.dtype),
+          "norm", "needs one type of f32, f16 and bf16, or f32 for the weights");
   const int64_t kinds = norm.weight.shape.elements() / x.shape[1];
   require(x.shape == out.shape && norm.weight.shape.elements() == kinds * x.shape[1] &&
               (!norm.bias || norm.bias->shape.elements() == x.shape[1]),
@@ -198,6 +198,13 @@ void GpuBackend::attention(const ConstTensorView& q, const PagedKv& kv, const Ba
             "attention", "needs a sink in the type of q for every head");
     scores.sinks = options.sinks->data;
   }
+  if (options.chosen) {
+    require(options.chosen->dtype == DType::i32 && options.chosen->shape[0] == q.shape[0] &&
+                kv.v_in_k > 0,
+            "attention", "needs chosen tokens of each row, and a cache of latents");
+    scores.chosen = options.chosen->as<int32_t>();
+    scores.chosen_count = static_cast<int32_t>(options.chosen->shape[1]);
+  }
   const bool plain = options.chunk == 0 && options.cap == 0.0f && !options.bias && !options.sinks;
   if (kv.v_in_k > 0) {
     require(plain && options.window == 0 && kv.n_kv_heads == 1 && kv.v_in_k <= kMostHeadDim,
@@ -213,6 +220,35 @@ void GpuBackend::attention(const ConstTensorView& q, const PagedKv& kv, const Ba
   } else {
     attention_prefill(device_.stream(), q.dtype, arguments);
   }
+}
+
+void GpuBackend::choose_tokens(const TokenScores& args, const Batch& batch,
+                               const TensorView& chosen) {
+  const int64_t n = args.q.shape[0];
+  if (n == 0) return;
+  const std::optional<DType> element = kv_elements(args.keys.k_format);
+  require(is_compute_dtype(args.q.dtype) && element == args.q.dtype &&
+              args.weights.dtype == DType::f32 && args.scores.dtype == DType::f32 &&
+              chosen.dtype == DType::i32,
+          "choose_tokens", "needs Q and keys of one type, and weights in f32");
+  require(args.keys.n_kv_heads == 1 && args.q.shape[2] == args.keys.head_dim &&
+              args.keys.head_dim <= kMostHeadDim &&
+              args.weights.shape == Shape{n, args.q.shape[1]} && chosen.shape[0] == n &&
+              args.scores.shape[0] > 0,
+          "choose_tokens", "shapes do not fit");
+  ChoiceArguments arguments;
+  arguments.q = args.q.data;
+  arguments.weights = args.weights.as<float>();
+  arguments.scores = args.scores.as<float>();
+  arguments.chosen = chosen.as<int32_t>();
+  arguments.rows = rows_of(batch, n, "choose_tokens");
+  arguments.keys = args.keys;
+  arguments.scored_rows = args.scores.shape[0];
+  arguments.positions = args.scores.shape[1];
+  arguments.n_heads = static_cast<int32_t>(args.q.shape[1]);
+  arguments.count = static_cast<int32_t>(chosen.shape[1]);
+  arguments.scale = args.scale;
+  FP8KV_GPU::choose_tokens(device_.stream(), args.q.dtype, arguments);
 }
 
 namespace {

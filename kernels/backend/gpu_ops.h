@@ -17,7 +17,7 @@
 #include "kernels/launch_products.h"
 #include "kernels/launch_rows.h"
 #include "kernels/launch_states.h"
-#include "kernels/ops/gemm_library.h"
+#include "kernels/library/gemm_library.h"
 
 namespace fp8kv::FP8KV_GPU {
 
@@ -81,6 +81,8 @@ class GpuBackend final : public Backend {
                       const AttentionWeights& weights, const RopeAppend& args) override;
   void attention(const ConstTensorView& q, const PagedKv& kv, const Batch& batch,
                  const AttentionOptions& options, const TensorView& out) override;
+  void choose_tokens(const TokenScores& args, const Batch& batch,
+                     const TensorView& chosen) override;
   void causal_conv(const TensorView& x, const CausalConv& conv, const Batch& batch) override;
   void recur(const Recurrence& args, const Batch& batch, const TensorView& out) override;
   void activate(Activation activation, const TensorView& x,

@@ -21,7 +21,8 @@ int parts_of(const PagedKv& kv) {
   return kv.v_in_k > 0 ? 1 : (kv.head_dim + kPartDim<false> - 1) / kPartDim<false>;
 }
 
-// One warp per (row, head, part of V), numbered row by row, then head by head.
+// One warp per (row, head, part of V), numbered row by row, then head by head. kChanged: for
+// latents, rows see chosen tokens; else one of the other options is set.
 template <typename T, typename Cache, bool kLatent, bool kChanged>
 __global__ void attention_any_kernel(AttentionArguments arguments, ScoreOptions options,
                                      int parts) {
@@ -29,6 +30,7 @@ __global__ void attention_any_kernel(AttentionArguments arguments, ScoreOptions 
   Shared shared;
   const PagedKv& kv = arguments.kv;
   constexpr int kDimsPerLane = kPartDim<kLatent> / kWarp;
+  constexpr bool kSparse = kLatent && kChanged, kOther = !kLatent && kChanged;
   const int head_dim = kv.head_dim, v_dim = kLatent ? kv.v_in_k : head_dim;
   float* all_queries = shared.take<float>(kWarps * head_dim);
   float* all_weights = shared.take<float>(kThreads);
@@ -47,8 +49,14 @@ __global__ void attention_any_kernel(AttentionArguments arguments, ScoreOptions 
       arguments.rows.page_table +
       static_cast<int64_t>(sequence_of(arguments.rows, row)) * arguments.rows.max_pages;
   Visible visible = visible_from(arguments.rows.positions[row], arguments.window);
-  if (kChanged && options.chunk > 0) {
+  if (kOther && options.chunk > 0) {
     visible.begin = static_cast<int>((visible.end - 1) / options.chunk * options.chunk);
+  }
+  // With chosen tokens, the numbers from here on are places in this list.
+  const int32_t* chosen = nullptr;
+  if constexpr (kSparse) {
+    chosen = options.chosen + static_cast<int64_t>(row) * options.chosen_count;
+    if (visible.end > options.chosen_count) visible.end = options.chosen_count;
   }
   const int lane = lane_index();
 
@@ -65,14 +73,15 @@ __global__ void attention_any_kernel(AttentionArguments arguments, ScoreOptions 
   float sum = 0.0f, max = -INFINITY;
   for (int begin = visible.begin; begin < visible.end; begin += kWarp) {
     // Lane i computes the weight of token begin + i.
-    const int token = begin + lane;
+    const int place = begin + lane;
     float score = -INFINITY;
-    if (token < visible.end) {
+    if (place < visible.end) {
+      const int token = kSparse ? chosen[place] : place;
       const KeyRow<Cache> k(kv, kv.row(pages[token / kv.page_size], kv_head, token % kv.page_size));
       score = 0.0f;
       for (int d = 0; d < head_dim; ++d) score = fused(query[d], k.value(d), score);
       score *= k_scale * arguments.scale;
-      if constexpr (kChanged) {
+      if constexpr (kOther) {
         if (options.cap != 0.0f) score = options.cap * tanh_exact(score / options.cap);
         if (options.bias != nullptr) score += options.bias[head * options.positions + token];
       }
@@ -87,7 +96,7 @@ __global__ void attention_any_kernel(AttentionArguments arguments, ScoreOptions 
     const int count = visible.end - begin < kWarp ? visible.end - begin : kWarp;
     for (int j = 0; j < kDimsPerLane; ++j) acc[j] *= correction;
     for (int i = 0; i < count; ++i) {
-      const int at = begin + i;
+      const int at = kSparse ? chosen[begin + i] : begin + i;
       const ValueRow<Cache> v(kv, kv.row(pages[at / kv.page_size], kv_head, at % kv.page_size));
       if constexpr (kIsAny<Cache>) {
         // Each lane decodes the elements that it sums up. Inside the loop over the sums, code for
@@ -108,7 +117,7 @@ __global__ void attention_any_kernel(AttentionArguments arguments, ScoreOptions 
     }
     warp_sync();
   }
-  if constexpr (kChanged) {
+  if constexpr (kOther) {
     if (options.sinks != nullptr) {
       const float sink = static_cast<const T*>(options.sinks)[head].value();
       const float new_max = fmaxf(max, sink);
@@ -140,7 +149,8 @@ void run(Stream stream, const AttentionArguments& arguments, const ScoreOptions&
            static_cast<size_t>(floats) * sizeof(float), stream, arguments, scores, parts);
   };
   if constexpr (kLatent) {
-    launch_kernel(attention_any_kernel<T, Cache, true, false>);
+    scores.chosen != nullptr ? launch_kernel(attention_any_kernel<T, Cache, true, true>)
+                             : launch_kernel(attention_any_kernel<T, Cache, true, false>);
   } else {
     changed ? launch_kernel(attention_any_kernel<T, Cache, false, true>)
             : launch_kernel(attention_any_kernel<T, Cache, false, false>);

@@ -1,7 +1,7 @@
 #include "kernels/blocks/fused.cuh"
 #include "kernels/blocks/products.cuh"
 #include "kernels/blocks/vec.cuh"
-#include "kernels/ops/gemm_library.h"
+#include "kernels/library/gemm_library.h"
 
 namespace fp8kv::FP8KV_GPU {
 namespace {

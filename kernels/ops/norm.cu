@@ -63,9 +63,10 @@ __global__ void rmsnorm_any_kernel(const T* x, const W* weight, float offset, fl
   }
 }
 
-// One block per row; kCount elements at a time. x and out may be the same. `bias` may be null.
-template <typename T, int kCount>
-__global__ void layernorm_kernel(const T* x, const T* weight, const T* bias, float offset,
+// One block per row; kCount elements at a time. x and out may be the same. `bias` may be null. W:
+// the type of weight and bias.
+template <typename T, typename W, int kCount>
+__global__ void layernorm_kernel(const T* x, const W* weight, const W* bias, float offset,
                                  float eps, T* out, int64_t dim, int64_t kinds) {
   after_previous();
   Shared shared;
@@ -95,7 +96,7 @@ __global__ void layernorm_kernel(const T* x, const T* weight, const T* bias, flo
   const float factor = rms_factor(squares[0], dim, eps);
   each([&](int64_t i, Vec<T, kCount> part) {
     const auto weights = load_vec<kCount>(weight + i);
-    Vec<T, kCount> biases = {};
+    Vec<W, kCount> biases = {};
     if (bias != nullptr) biases = load_vec<kCount>(bias + i);
     for (int j = 0; j < kCount; ++j) {
       const float normed = (part.x[j].value() - mean) * factor * (weights.x[j].value() + offset);
@@ -151,15 +152,19 @@ void rmsnorm(Stream stream, const ConstMatrix& x, const NormWeights& norm, void*
 
 void layernorm(Stream stream, const ConstMatrix& x, const NormWeights& norm, void* out) {
   with_compute_type(x.dtype, [&]<typename T>(T) {
+    const auto launch_kernel = [&]<typename W, int kCount>(const W* weights,
+                                                           std::integral_constant<int, kCount>) {
+      launch("layernorm", layernorm_kernel<T, W, kCount>, {static_cast<unsigned>(x.rows)},
+             kNormThreads, 2 * norm_shared_bytes(1), stream, static_cast<const T*>(x.data), weights,
+             static_cast<const W*>(norm.bias), norm.weight_offset, norm.eps, static_cast<T*>(out),
+             x.cols, norm.kinds);
+    };
+    if (norm.weight_f32) {
+      return launch_kernel(static_cast<const F32*>(norm.weight), std::integral_constant<int, 1>());
+    }
     with_vectors<T>(x, norm, out,
-                    [&]<int kCount>(std::integral_constant<int, kCount>, const T* from,
-                                    const T* weights, T* to) {
-                      launch("layernorm", layernorm_kernel<T, kCount>,
-                             {static_cast<unsigned>(x.rows)}, kNormThreads,
-                             2 * norm_shared_bytes(1), stream, from, weights,
-                             static_cast<const T*>(norm.bias), norm.weight_offset, norm.eps, to,
-                             x.cols, norm.kinds);
-                    });
+                    [&]<int kCount>(std::integral_constant<int, kCount> count, const T*,
+                                    const T* weights, T*) { launch_kernel(weights, count); });
   });
 }
 

@@ -116,6 +116,13 @@ class Backend : public BackendMemory {
   virtual void attention(const ConstTensorView& q, const PagedKv& kv, const Batch& batch,
                          const AttentionOptions& options, const TensorView& out) = 0;
 
+  // Chooses the tokens that each row sees: those with the highest scores among the row's own and
+  // all before it. A token's score is the sum over heads of weight * max(0, scale * q . k). The
+  // earlier comes first among equals, and a NaN comes last. chosen [n, count] i32: see
+  // AttentionOptions
+  virtual void choose_tokens(const TokenScores& args, const Batch& batch,
+                             const TensorView& chosen) = 0;
+
   // x = out_gate * silu(conv(in_gate * x)), in place.   x [n, channels] activation dtype
   // A sequence whose first row is at position 0 starts from a state of zeros. Afterwards the state
   // has what the next rows need. Results have the same bits however rows are cut into steps.

@@ -72,6 +72,10 @@ class ForwardingBackend : public Backend {
                  const AttentionOptions& options, const TensorView& out) override {
     inner_.attention(q, kv, batch, options, out);
   }
+  void choose_tokens(const TokenScores& args, const Batch& batch,
+                     const TensorView& chosen) override {
+    inner_.choose_tokens(args, batch, chosen);
+  }
   void causal_conv(const TensorView& x, const CausalConv& conv, const Batch& batch) override {
     inner_.causal_conv(x, conv, batch);
   }

@@ -47,6 +47,9 @@ void MeasuringBackend::attention(const ConstTensorView&, const PagedKv&, const B
                                  const AttentionOptions&, const TensorView&) {
   computes_nothing();
 }
+void MeasuringBackend::choose_tokens(const TokenScores&, const Batch&, const TensorView&) {
+  computes_nothing();
+}
 void MeasuringBackend::causal_conv(const TensorView&, const CausalConv&, const Batch&) {
   computes_nothing();
 }

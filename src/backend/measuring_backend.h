@@ -32,6 +32,7 @@ class MeasuringBackend final : public Backend {
   void rope_append(const RopeAppend&) override;
   void attention(const ConstTensorView&, const PagedKv&, const Batch&, const AttentionOptions&,
                  const TensorView&) override;
+  void choose_tokens(const TokenScores&, const Batch&, const TensorView&) override;
   void causal_conv(const TensorView&, const CausalConv&, const Batch&) override;
   void recur(const Recurrence&, const Batch&, const TensorView&) override;
   void activate(Activation, const TensorView&, const std::optional<ConstTensorView>&) override;

@@ -73,9 +73,9 @@ struct Norm {
   NormKind kind = NormKind::rms;
   float eps = 0.0f;            // added to the mean square
   float weight_offset = 0.0f;  // added to every weight
-  // [dim], or [k, dim]: row i is multiplied by weights i % k. Model dtype; `rms` also takes f32.
+  // [dim], or [k, dim]: row i is multiplied by weights i % k. Model dtype or f32.
   ConstTensorView weight = {};
-  std::optional<ConstTensorView> bias = {};  // [dim], model dtype; `layer` only
+  std::optional<ConstTensorView> bias = {};  // [dim], the weight's dtype; `layer` only
 };
 
 // How rows enter products: normalised, or unchanged.
@@ -237,8 +237,21 @@ struct AttentionOptions {
   // [n_heads], model dtype: attention sinks. A sink is the score of one more token, which every
   // query of the head sees and whose value is 0. Absent: no sinks.
   std::optional<ConstTensorView> sinks = {};
+  // [n, count] i32: the positions that a row sees, rising. A row that sees fewer has -1 behind
+  // them. REQUIRES no window, chunk or bias; GPUs take it for latents alone. Absent: every token
+  // before the row, and the row itself.
+  std::optional<ConstTensorView> chosen = {};
   // RopeAppend::round_to of these tokens: Q and the cache hold only numbers that this dtype has.
   DType rounded_to = DType::f32;
+};
+
+// Inputs of the choice that a sparse indexer makes.
+struct TokenScores {
+  ConstTensorView q;        // [n, n_heads, head_dim], activation dtype, rotated
+  ConstTensorView weights;  // [n, n_heads] f32
+  PagedKv keys;             // one head, in elements; only K is read
+  float scale = 1.0f;       // multiplies q . k
+  TensorView scores;        // [any, positions] f32: memory to work in; more rows are faster
 };
 
 enum class WeightUse { linear, experts };  // the op that a matrix is for

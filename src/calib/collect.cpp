@@ -160,13 +160,15 @@ class Collector {
       if (config_.experts) clear(workspace.reached.view());
       for (size_t i = 0; i < plan_.batches.size(); ++i) {
         begin_batch(workspace, plan_.batches[i]);
+        const WindowBatch& batch = plan_.batches[i];
         const Step& step = workspace.rows.step;
         LayerStep now{step.batch(), workspace.rows.cache.layer(index), part_of(index), magnitudes};
         if (whole) now.input = embedding.layer_input(step, index);
+        now.choice = {workspace.rows.cache.index_keys(index),
+                      workspace.chosen.rows(batch.first_row, batch.rows)};
         workspace.forward.layer(index, of_layer, residual.begin(i), now);
         residual.end();
         progress.advance();
-        const WindowBatch& batch = plan_.batches[i];
         note_parts(batch.first + batch.count, magnitudes);
       }
     });

@@ -129,13 +129,13 @@ DType shared_dtype(const Checkpoint& checkpoint, const ModelConfig& config,
   return first ? first->dtype : DType::bf16;
 }
 
-// Whether all routers are F32 beside weights in 16 bits. Throws if only some are.
-bool has_f32_routers(const Checkpoint& checkpoint, const ModelConfig& config,
-                     const Expected& expected) {
+// Whether all tensors of the role are F32 beside weights in 16 bits. Throws if only some are.
+bool are_f32(TensorRole role, const Checkpoint& checkpoint, const ModelConfig& config,
+             const Expected& expected) {
   const std::string* f32 = nullptr;
   const std::string* other = nullptr;
   for (const ModelTensor& tensor : expected.tensors()) {
-    if (tensor.parts.front().role != TensorRole::router) continue;
+    if (tensor.parts.front().role != role) continue;
     const TensorEntry* entry = checkpoint.find(tensor.name);
     if (entry == nullptr || config.dtype == DType::f32) continue;
     (entry->dtype == DType::f32 ? f32 : other) = &tensor.name;
@@ -144,6 +144,14 @@ bool has_f32_routers(const Checkpoint& checkpoint, const ModelConfig& config,
   throw Error(cat(tensor_of(checkpoint, *f32), ": is F32, but ", quote(*other), " is ",
                   dtype_name(config.dtype)),
               kOneDtype);
+}
+
+// Sets the bytes of indexers' keys to those of this program, which keeps them in the model's dtype.
+void keep_index_keys(ModelConfig& config) {
+  const auto bytes = static_cast<int64_t>(dtype_bytes(config.dtype));
+  for (LayerDescription& layer : config.layers) {
+    if (layer.index_bytes > 0) layer.index_bytes = config.indexer->head_dim * bytes;
+  }
 }
 
 // Checks tied weights that are both stored. If they differ, transformers 5 computes with lm_head,
@@ -271,8 +279,9 @@ bool is_of_unused_cache(std::string_view name, const ModelConfig& config) {
          (rest->starts_with("k_") || rest->starts_with("v_"));
 }
 
-// Whether the tensor is part of a sparse indexer. It has no effect within the supported context.
-bool is_of_indexer(std::string_view name, const Checkpoint& checkpoint) {
+// Whether the tensor is part of a sparse indexer that never leaves out a token.
+bool is_of_indexer(std::string_view name, const Checkpoint& checkpoint, const ModelConfig& config) {
+  if (config.indexer) return false;
   const auto parts = split_layer_name(name);
   const auto rest = parts ? in_attention(parts->rest) : std::nullopt;
   return rest && rest->starts_with("indexer.") &&
@@ -312,7 +321,7 @@ void check_no_others(const Checkpoint& checkpoint, const ModelConfig& config,
       continue;
     if (is_mask(location.entry)) continue;
     if (is_of_later_layer(name, checkpoint, config) || is_of_unused_cache(name, config)) continue;
-    if (is_of_indexer(name, checkpoint)) continue;
+    if (is_of_indexer(name, checkpoint, config)) continue;
     if (!weight) {
       throw Error(cat(tensor_of(checkpoint, name), ": ", change, ", which is not computed here"),
                   kUnquantised);
@@ -344,7 +353,11 @@ ModelConfig read_model_config(const Checkpoint& checkpoint) {
   check_quantised_tensors(checkpoint);
   config.dtype = shared_dtype(checkpoint, config, expected);
   if (config.experts) {
-    config.experts->f32_router = has_f32_routers(checkpoint, config, expected);
+    config.experts->f32_router = are_f32(TensorRole::router, checkpoint, config, expected);
+  }
+  if (config.indexer) {
+    config.indexer->f32_weights = are_f32(TensorRole::index_weights, checkpoint, config, expected);
+    keep_index_keys(config);
   }
   const ModelWeights weights(checkpoint, config.dtype);
   const QuantConfig quant = read_quant_config(checkpoint);

@@ -46,6 +46,7 @@ MultiCacheRun::MultiCacheRun(Backend& backend, const ModelConfig& config,
   streams_.push_back(
       {backend.allocate(activation, Shape{plan_.total_rows, config.stream_dim()}), {}});
   streams_[0].lanes = counting<size_t>(lanes_.size());
+  streams_[0].chosen = new_choice();
   const Shape attention{plan_.most_rows, config.n_heads, config.head_dim()};
   attended_ = backend.allocate(activation, attention);
   attended_again_ = backend.allocate(activation, attention);
@@ -66,6 +67,10 @@ MultiCacheRun::MultiCacheRun(Backend& backend, const ModelConfig& config,
   }
   attention_every_ = static_cast<size_t>(
       std::max<int64_t>(1, (measured_rows + attention_rows - 1) / attention_rows));
+}
+
+ChosenTokens MultiCacheRun::new_choice() const {
+  return {backend_, config_, {plan_.most_rows, plan_.total_rows, plan_.longest_window}};
 }
 
 bool MultiCacheRun::is_attention_measured(const WindowBatch& batch) const {
@@ -131,8 +136,11 @@ void MultiCacheRun::advance(size_t stream, const LayerWeights& weights, const Wi
   if (!config_.attends(layer_)) return forward_.finish(weights, mixed, x, input_);
   const TensorView attended = attention_buffer(attended_, batch);
   const PagedKv cache = caches_[lead].layer(layer_);
-  const AttentionInputs inputs = forward_.project(layer_, weights, x, rows_.step.batch(), cache,
-                                                  measured ? magnitudes_ : std::nullopt);
+  AttentionInputs inputs = forward_.project(layer_, weights, x, rows_.step.batch(), cache,
+                                            measured ? magnitudes_ : std::nullopt);
+  inputs.chosen = forward_.choose(layer_, weights, inputs, rows_.step.batch(),
+                                  {caches_[lead].index_keys(layer_),
+                                   streams_[stream].chosen.rows(batch.first_row, batch.rows)});
   forward_.attend(layer_, inputs, rows_.step.batch(), cache, attended);
   mixed.attended = attended;
   // All lanes of a stream read back the same values from the cache of an earlier layer.
@@ -187,6 +195,8 @@ void MultiCacheRun::fork(size_t from, const std::vector<size_t>& leaving) {
   Stream& made = streams_.emplace_back();
   made.hidden = backend_.allocate(old.hidden.view().dtype, old.hidden.view().shape);
   made.lanes = leaving;
+  made.chosen = new_choice();
+  made.chosen.copy(backend_, old.chosen);
   for (const size_t lane : leaving) std::erase(old.lanes, lane);
   for (const WindowBatch& batch : plan_.batches) {
     const ConstTensorView ids{all_rows_.view().data, DType::i32, Shape{batch.rows}};

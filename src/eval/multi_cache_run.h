@@ -17,6 +17,7 @@
 #include "model/cache/kv_cache.h"
 #include "model/embedding.h"
 #include "model/model.h"
+#include "model/parts/sparse/chosen_tokens.h"
 
 namespace fp8kv {
 
@@ -37,6 +38,7 @@ struct LaneErrors {
 struct Stream {
   Tensor hidden;              // [all rows, dim]
   std::vector<size_t> lanes;  // ascending
+  ChosenTokens chosen = {};
 };
 
 class MultiCacheRun {
@@ -74,6 +76,7 @@ class MultiCacheRun {
 
  private:
   bool is_measured(const WindowBatch& batch) const { return batch.first < n_measured_; }
+  ChosenTokens new_choice() const;
   bool is_attention_measured(const WindowBatch& batch) const;
   void advance(size_t stream, const LayerWeights& weights, const WindowBatch& batch);
   // The results of a stream's first lane for a batch in the current layer.

@@ -43,6 +43,9 @@ Runner::Runner(const Checkpoint& checkpoint, const ModelConfig& config, Backend&
       forward_(
           working_memory([&] { return Forward(backend, config, most_rows_, sizes.max_tokens); })),
       states_(working_memory([&] { return LayerStates(backend, config, sizes.states); })),
+      chosen_(working_memory([&] {
+        return ChosenTokens(backend, config, {most_rows_, most_rows_, sizes.max_tokens});
+      })),
       sampling_(working_memory([&] { return SamplingRows(backend, most_rows_decoded_); })) {
   with_context("working memory", [&] {
     x_ = backend.allocate(forward_.activation_dtype(), Shape{most_rows_, config.stream_dim()});
@@ -73,7 +76,8 @@ int64_t Runner::padding_pages() const {
 }
 
 uint64_t Runner::working_bytes() const {
-  uint64_t bytes = step_.bytes() + forward_.bytes() + states_.bytes() + sampling_.bytes();
+  uint64_t bytes =
+      step_.bytes() + forward_.bytes() + states_.bytes() + chosen_.bytes() + sampling_.bytes();
   for (const Tensor* each : {&x_, &logits_, &positions_, &next_ids_}) bytes += each->view().bytes();
   return bytes;
 }
@@ -178,7 +182,8 @@ void Runner::forward(const KvCache& cache, const ConstTensorView& positions) {
                    {.batch = step_.batch(),
                     .kv = cache.layer(layer),
                     .state = states_.layer(layer),
-                    .input = embedding_->layer_input(step_, layer)});
+                    .input = embedding_->layer_input(step_, layer),
+                    .choice = {cache.index_keys(layer), chosen_.rows(0, step_.rows())}});
   }
   const ConstTensorView rows = step_.last_rows();
   const int64_t n = rows.shape[0];

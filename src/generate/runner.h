@@ -19,6 +19,7 @@
 #include "model/embedding.h"
 #include "model/model.h"
 #include "model/parts/layer_states.h"
+#include "model/parts/sparse/chosen_tokens.h"
 #include "model/step.h"
 
 namespace fp8kv {
@@ -85,6 +86,7 @@ class Runner {
   Step step_;
   Forward forward_;
   LayerStates states_;
+  ChosenTokens chosen_;
   SamplingRows sampling_;
   Tensor x_;                            // [max rows, dim]
   Tensor logits_;                       // [max sequences, vocab_size] f32

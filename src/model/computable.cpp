@@ -74,9 +74,14 @@ void check_latent(const ModelConfig& config) {
                ? cat("one KV head of ", latent.rope_dim, " and ", latent.rank, " elements")
                : "latent attention, or V of its own");
   }
+  if (config.indexer && !config.latent) refuse(config, "an indexer", "latent attention with it");
   if (!config.latent) return;
   if (config.block.qk_norm != QkNorm::none || config.block.score_bias != ScoreBias::none) {
     refuse(config, "latent attention has norms of Q and K, or a bias of its scores", "neither");
+  }
+  if (config.indexer && (!norms_input(config.block.norm_place) || latent.q_rank == 0)) {
+    refuse(config, "an indexer is in blocks without a norm before them, or Q is made at once",
+           "a norm, and a vector that Q is made from");
   }
   if (latent.rank % 2 != 0) {
     refuse(config, cat("the latent has ", latent.rank, " elements"), "an even number");

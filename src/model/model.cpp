@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "model/computable.h"
+#include "model/parts/project_rotated.h"
 #include "model/parts/projections.h"
 #include "model/parts/score_bias.h"
 #include "model/weights/check_rows.h"
@@ -66,6 +67,9 @@ Forward::Forward(Backend& backend, const ModelConfig& config, int64_t max_rows,
   if (config.recurrence) state_.emplace(memory_, config);
   if (config.experts) experts_.emplace(memory_, config);
   if (config.latent) latent_.emplace(memory_, config);
+  if (IndexerForward::is_needed(config, max_positions)) {
+    indexer_.emplace(memory_, config, max_positions);
+  }
   if (config.streams) streams_.emplace(memory_, config);
   if (config.laurel_rank > 0) laurel_.emplace(memory_, config);
   if (config.experts || !all_add_plainly(config)) output_ = memory_.rows(config.dim);
@@ -106,7 +110,10 @@ void Forward::layer(int64_t index, const LayerWeights& weights, const TensorView
                     const LayerStep& step) {
   MixedRows mixed;
   if (config_.attends(index)) {
-    const AttentionInputs inputs = project(index, weights, x, step.batch, step.kv, step.magnitudes);
+    AttentionInputs inputs = project(index, weights, x, step.batch, step.kv, step.magnitudes);
+    if (step.part == LayerPart::whole) {
+      inputs.chosen = choose(index, weights, inputs, step.batch, step.choice);
+    }
     if (see_projected_) see_projected_(inputs, x);
     if (step.part == LayerPart::up_to_kv) return;
     const int64_t n = x.shape[0], heads = config_.n_heads, size = config_.layer(index).v_head_dim;
@@ -143,7 +150,7 @@ AttentionInputs Forward::project(int64_t index, const LayerWeights& weights, con
     ropes_.grow_q(config_.layer_ropes[static_cast<size_t>(index)], args);
     backend_.rope_append(args);
   } else if (config_.qk_norm_rotated) {
-    project_rotated(entered(x, in, multiplier), weights.attn, args,
+    project_rotated(backend_, entered(x, in, multiplier), weights.attn, args,
                     ropes_.rotation(-1, inputs, batch, kv, magnitudes));
   } else if (multiplier != 1.0) {
     backend_.project_append(entered(x, in, multiplier), {}, weights.attn, args);
@@ -153,19 +160,18 @@ AttentionInputs Forward::project(int64_t index, const LayerWeights& weights, con
   return inputs;
 }
 
-void Forward::project_rotated(const ConstTensorView& x, const AttentionWeights& weights,
-                              const RopeAppend& rotated, const RopeAppend& appended) {
-  const auto n = x.shape[0];
-  const auto rotate_and_norm = [&](const TensorView& heads, const Norm& norm) {
-    backend_.rope_append(rotate_alone(heads, rotated));
-    const TensorView rows = reshaped(heads, {n * heads.shape[1], heads.shape[2]});
-    backend_.norm(rows, norm, rows);
-  };
-  backend_.linear(x, projections_of(weights, rotated));
-  const QkNorms& norms = weights.norms.value();
-  rotate_and_norm(rotated.q, norms.q);
-  if (rotated.k.shape[1] > 0) rotate_and_norm(rotated.k, norms.k);
-  backend_.rope_append(appended);
+std::optional<ConstTensorView> Forward::choose(int64_t index, const LayerWeights& weights,
+                                               const AttentionInputs& inputs, const Batch& batch,
+                                               const TokenChoice& choice) {
+  if (!indexer_) return std::nullopt;
+  if (weights.indexer) {
+    const int64_t n = inputs.q.shape[0];
+    indexer_->run(*weights.indexer, {view_of(normed_, n, config_.dim), latent_->q_vector(n)},
+                  ropes_.rotation(config_.layer_ropes[static_cast<size_t>(index)], inputs, batch,
+                                  choice.keys, std::nullopt),
+                  choice);
+  }
+  return choice.chosen;
 }
 
 void Forward::append(const AttentionInputs& inputs, const Batch& batch, const PagedKv& kv) {
@@ -204,6 +210,7 @@ void Forward::attend(int64_t index, const AttentionInputs& inputs, const Batch& 
   if (score_bias_) options.bias = score_bias_->view();
   if (config_.block.sinks) options.sinks = inputs.sinks.value();
   options.rounded_to = config_.dtype;
+  options.chosen = inputs.chosen;
   backend_.attention(inputs.q, kv, batch, options, out);
 }
 

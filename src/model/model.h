@@ -15,6 +15,7 @@
 #include "model/parts/laurel.h"
 #include "model/parts/layer_states.h"
 #include "model/parts/rope_tables.h"
+#include "model/parts/sparse/indexer.h"
 #include "model/parts/state.h"
 #include "model/parts/streams.h"
 #include "model/weights/weights.h"
@@ -37,6 +38,7 @@ struct LayerStep {
   std::optional<TensorView> magnitudes = {};
   LayerState state = {};                      // of a layer that keeps one; see Batch::states
   std::optional<ConstTensorView> input = {};  // the layer's own, from Embedding, if it has one
+  TokenChoice choice = {};                    // of a sparse indexer; not for LayerPart::up_to_kv
 };
 
 // Scratch memory and the forward pass, for steps of up to `max_rows` rows and positions below
@@ -62,6 +64,11 @@ class Forward {
   AttentionInputs project(int64_t index, const LayerWeights& weights, const TensorView& x,
                           const Batch& batch, const PagedKv& kv,
                           const std::optional<TensorView>& magnitudes);
+  // Chooses the tokens that the rows of the last `project` see, for AttentionInputs::chosen.
+  // Absent: all before them. Call it directly after that `project`, with its other arguments.
+  std::optional<ConstTensorView> choose(int64_t index, const LayerWeights& weights,
+                                        const AttentionInputs& inputs, const Batch& batch,
+                                        const TokenChoice& choice);
   // Appends the same K and V to another cache.
   void append(const AttentionInputs& inputs, const Batch& batch, const PagedKv& kv);
   // Attention of layer `index` over what `kv` holds.   out [n, n_heads, v_head_dim]
@@ -109,9 +116,6 @@ class Forward {
   void add_output(const Linear& linear, const ConstTensorView& from,
                   const std::optional<Norm>& post_norm, const TensorView& x,
                   double multiplier = 1.0);
-  // Projects like Backend::project_append, but rotates Q and K before their norms.
-  void project_rotated(const ConstTensorView& x, const AttentionWeights& weights,
-                       const RopeAppend& rotated, const RopeAppend& appended);
 
   Backend& backend_;
   const ModelConfig& config_;
@@ -124,6 +128,7 @@ class Forward {
   std::optional<StateForward> state_;
   std::optional<ExpertsForward> experts_;
   std::optional<LatentForward> latent_;
+  std::optional<IndexerForward> indexer_;
   std::optional<StreamsForward> streams_;
   std::optional<LaurelForward> laurel_;
   Tensor output_;  // [max_rows, dim]: of a block that is not added to the stream unchanged

@@ -93,6 +93,19 @@ TEST_CASE("architectures: what is not computed of latent attention is refused by
         "architecture");
   CHECK(refused("glm-moe-dsa", "index_topk", "null") ==
         "config.json: the key 'index_topk' is null");
+  CHECK(refused("glm-moe-dsa", "indexer_rope_interleave", "false") ==
+        "config.json: indexer_rope_interleave: is false, expected true in this architecture");
+  CHECK(refused("deepseek-v32", "indexer_rope_interleave", "true") ==
+        "config.json: indexer_rope_interleave: is true, expected false in this architecture");
+  CHECK(refused("deepseek-v32", "index_head_dim", "6") ==
+        "config.json: index_head_dim: is 6, expected an even number above 6, of which "
+        "qk_rope_head_dim rotate");
+  CHECK(refused("deepseek-v32", "q_lora_rank", "null") ==
+        "config.json: index_head_dim: the indexer reads the vector behind Q, but q_lora_rank is "
+        "absent");
+  CHECK(refused("glm-moe-dsa-shared", "indexer_types", R"(["shared", "full", "full"])") ==
+        "config.json: index_head_dim: layer 0 reuses the choice of a layer before it, expected "
+        "its own");
   CHECK(refused("glm-moe-dsa-seven", "indexer_types", R"(["full"])") ==
         R"(config.json: indexer_types: is ["full"], expected one for each of 3 layers)");
 }

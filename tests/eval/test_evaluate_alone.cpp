@@ -181,7 +181,7 @@ void check_candidates_alone(const test::FamilyModel& model) {
   const auto backend = make_cpu_backend(2);
   const KvScales scales =
       make_scales(collect_magnitudes(model.checkpoint, model.config, *backend, windows, log),
-                  parse_policy("amax"));
+                  parse_policy("amax"), model.config.latent.has_value());
   const std::vector<CandidateReport> candidates = {candidate("fn", DType::f8_e4m3, scales),
                                                    candidate("e5m2", DType::f8_e5m2),
                                                    candidate("again", DType::f8_e4m3, scales)};
@@ -221,6 +221,13 @@ TEST_CASE("evaluate: layers that read another's cache read that of their own can
 
 TEST_CASE("evaluate: states are each candidate's own, and layers without a cache have no errors") {
   for (const char* name : {"qwen3-next", "granite4", "nemotron-h-new-keys", "falcon-h1"}) {
+    CAPTURE(std::string(name));
+    check_candidates_alone(test::FamilyModel(name));
+  }
+}
+
+TEST_CASE("evaluate: each candidate's indexers choose by its own rows") {
+  for (const char* name : {"deepseek-v32", "glm-moe-dsa-shared"}) {
     CAPTURE(std::string(name));
     check_candidates_alone(test::FamilyModel(name));
   }

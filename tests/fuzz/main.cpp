@@ -39,7 +39,7 @@ namespace {
 constexpr const Target* kTargets[] = {&kSafetensors, &kCheckpoint,    &kCommands,   &kScaleFile,
                                       &kNpz,         &kJinja,         &kTokenizer,  &kParquet,
                                       &kMessages,    &kParquetFooter, &kQuantConfig};
-constexpr size_t kLongest = 192 * 1024;        // the tests' goldens are shorter
+constexpr size_t kLongest = 192 * 1024;  // the tests' goldens are shorter
 // New code is rare after this many inputs, so that only each fourth is counted from then on.
 constexpr uint64_t kAllCounted = 200'000;
 constexpr unsigned kSecondsAnInput = 10;       // processor time

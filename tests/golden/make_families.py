@@ -160,7 +160,7 @@ GLM4_MOE_LITE = family("Glm4MoeLiteForCausalLM", "glm4_moe_lite", rms_norm_eps=0
     "routed_scaling_factor": 1.8, "attention_bias": False, "num_nextn_predict_layers": 1})
 LATENT_YARN = {"type": "yarn", "factor": 4.0, "original_max_position_embeddings": 16, "beta_fast": 32, "beta_slow": 1, "mscale": 0.7,
                "mscale_all_dim": 1.3}
-INDEXER = {"index_topk": 48, "index_head_dim": 8, "index_n_heads": 3, "max_position_embeddings": 64}
+INDEXER = {"index_topk": 16, "index_head_dim": 8, "index_n_heads": 12, "max_position_embeddings": 64}
 DEEPSEEK_V32 = {**DEEPSEEK_V3, **INDEXER, "architectures": ["DeepseekV32ForCausalLM"], "model_type": "deepseek_v32"}
 GLM_MOE_DSA = {**DEEPSEEK_V3, **INDEXER, "architectures": ["GlmMoeDsaForCausalLM"], "model_type": "glm_moe_dsa", "n_group": 1, "topk_group": 1,
                "rope_interleave": True, "indexer_rope_interleave": True}
@@ -479,14 +479,17 @@ CASES = {
     "deepseek-v2-blocks": {**DEEPSEEK_V2, "kv_lora_rank": 256, "num_hidden_layers": 2, "hidden_size": 56, "num_attention_heads": 7, "num_key_value_heads": 7},
     "deepseek-v32": DEEPSEEK_V32,
     "deepseek-v32-seven": {**DEEPSEEK_V32, "num_attention_heads": 7, "num_key_value_heads": 7, "rope_scaling": LATENT_YARN,
-                           "kv_lora_rank": 18, "index_topk": 40},
+                           "kv_lora_rank": 18, "index_topk": 9, "index_head_dim": 14},
     "deepseek-v32-tied": {**without(DEEPSEEK_V32, "rope_theta", "torch_dtype"), "dtype": "float32", "layer_types": ["indexed_attention"] * 3,
-                          "attention_bias": True, "norm_topk_prob": False, "index_topk": 2048,
+                          "attention_bias": True, "norm_topk_prob": False, "index_topk": 2048, "index_n_heads": 3,
                           "rope_parameters": {"rope_type": "default", "rope_theta": 500.0}, **TIED},
     "glm-moe-dsa": GLM_MOE_DSA,
     "glm-moe-dsa-seven": {**without(GLM_MOE_DSA, "first_k_dense_replace"), "num_attention_heads": 7, "num_key_value_heads": 7,
                           "indexer_types": ["full", "shared", "full"], "mlp_layer_types": ["sparse", "dense", "sparse"],
-                          "kv_lora_rank": 128},
+                          "kv_lora_rank": 128, "index_topk": 48, "index_n_heads": 3},
+    "glm-moe-dsa-shared": {**without(GLM_MOE_DSA, "first_k_dense_replace"), "num_attention_heads": 7, "num_key_value_heads": 7,
+                           "indexer_types": ["full", "shared", "full"], "mlp_layer_types": ["sparse", "dense", "sparse"],
+                           "index_topk": 11},
     "glm-moe-dsa-tied": {**without(GLM_MOE_DSA, "rope_theta", "torch_dtype", "rope_interleave", "indexer_rope_interleave"),
                          "dtype": "float32", "index_topk_freq": 2, "index_skip_topk_offset": 1, "n_group": 4, "topk_group": 2,
                          "rope_parameters": {"rope_type": "default", "rope_theta": 500.0}, **TIED},

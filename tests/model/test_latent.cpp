@@ -9,6 +9,7 @@
 #include "calib/collect.h"
 #include "config/describe/describe_model.h"
 #include "model/cache/kv_cache.h"
+#include "model/parts/sparse/chosen_tokens.h"
 #include "policy/make_scales.h"
 #include "support/expect_error.h"
 #include "support/models/family_model.h"
@@ -130,18 +131,48 @@ TEST_CASE("latent: fp8_ds_mla is 656 bytes a token where the latent has 512 elem
   CHECK_FALSE(can_hold(test::FamilyModel("llama-seven").config, KvFormat::ds_mla));
 }
 
-TEST_CASE("sparse attention: no more tokens are taken than the indexer would choose") {
-  const test::FamilyModel model("deepseek-v32-seven");
-  CHECK(model.config.max_seq_len == 40);
-  CHECK(model.config.context_key.starts_with("index_topk"));
+TEST_CASE("sparse attention: the cache has keys of the indexer where it leaves out tokens") {
+  const auto backend = make_cpu_backend(1);
+  const test::FamilyModel model("deepseek-v32");
+  REQUIRE(model.config.indexer);
+  CHECK(model.config.indexer->top_k == 16);
+  CHECK(model.config.max_seq_len == 64);
   const test::FamilyModel wide("deepseek-v32-tied");  // chooses more tokens than its context has
-  CHECK(wide.config.max_seq_len == 64);
-  CHECK(wide.config.context_key == "max_position_embeddings");
-  // Keys of an indexer take 8 codes and a scale. None are kept where they decide nothing.
+  CHECK_FALSE(wide.config.indexer);
+  // Runtimes take 8 codes and a scale for a key. Here it has the model's dtype.
   const ModelDescription described = describe_model(model.checkpoint.config());
-  CHECK(described.max_seq_len == 64);
-  CHECK(kv_bytes_per_token(described, DType::f8_e4m3) == 3 * (24 + 12));
-  CHECK(kv_bytes_per_token(model.config, DType::f8_e4m3) == 3 * 24);
+  CHECK(kv_bytes_per_token(described, DType::f8_e4m3) == 3 * (30 + 12));
+  CHECK(kv_bytes_per_token(model.config, DType::f8_e4m3) == 3 * (30 + 8 * 4));
+  CHECK(kv_bytes_per_token(wide.config, DType::f8_e4m3) == 3 * 30);
+  const KvCache cache(*backend, model.config, {.dtype = DType::f8_e4m3, .n_pages = 2}, nullptr);
+  CHECK(cache.bytes() == 2 * kPageSize * kv_bytes_per_token(model.config, DType::f8_e4m3));
+  const PagedKv keys = cache.index_keys(1);
+  CHECK(keys.head_dim == 8);
+  CHECK(keys.v_in_k == 2);
+  CHECK(keys.k_format == KvFormat::f32);
+}
+
+TEST_CASE("sparse attention: a layer without an indexer reuses the choice, and has no keys") {
+  const auto backend = make_cpu_backend(1);
+  const test::FamilyModel model("glm-moe-dsa-shared");
+  const KvCache cache(*backend, model.config, {.n_pages = 1}, nullptr);
+  CHECK(cache.index_keys(0).k != nullptr);
+  CHECK(cache.index_keys(1).k == nullptr);
+  CHECK(cache.index_keys(2).k != nullptr);
+  // Windows go through layer after layer, so the choice of every row has to be kept.
+  const ChosenTokens kept(*backend, model.config,
+                          {.most_rows = 4, .all_rows = 9, .max_positions = 40});
+  CHECK(kept.bytes() == 9 * 11 * 4);
+  CHECK(kept.rows(3, 4).data == kept.rows(0, 9).data + 3 * 11 * 4);
+  const test::FamilyModel each("deepseek-v32");  // every layer chooses for itself
+  const ChosenTokens some(*backend, each.config,
+                          {.most_rows = 4, .all_rows = 9, .max_positions = 40});
+  CHECK(some.bytes() == 4 * 16 * 4);
+  CHECK(some.rows(3, 4).data == some.rows(0, 4).data);
+  const ChosenTokens none(*backend, each.config,
+                          {.most_rows = 4, .all_rows = 9, .max_positions = 16});
+  CHECK(none.bytes() == 0);
+  CHECK(none.rows(0, 4).data == nullptr);
 }
 
 TEST_CASE("latent: scales that differ for K and V are refused") {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "backend/cpu/attention/cpu_attention.h"
+#include "backend/cpu/attention/cpu_choose_tokens.h"
 #include "backend/cpu/attention/cpu_rope.h"
 #include "backend/cpu/cpu_recurrence.h"
 #include "backend/cpu/cpu_route.h"
@@ -176,6 +177,11 @@ class CpuBackend : public Backend {
   void attention(const ConstTensorView& q, const PagedKv& kv, const Batch& batch,
                  const AttentionOptions& options, const TensorView& out) override {
     cpu_attention(kernels_, pool_, attention_scratch_, q, kv, batch, options, out);
+  }
+
+  void choose_tokens(const TokenScores& args, const Batch& batch,
+                     const TensorView& chosen) override {
+    cpu_choose_tokens(kernels_, pool_, attention_scratch_, args, batch, chosen);
   }
 
   void causal_conv(const TensorView& x, const CausalConv& conv, const Batch& batch) override {

@@ -8,6 +8,7 @@ Workspace::Workspace(Backend& backend, const ModelConfig& config, const WindowPl
                      int64_t n_layers)
     : forward(backend, config, plan.most_rows, plan.longest_window),
       rows(backend, config, plan, CacheMemory::in_turn, config.shares_caches(n_layers)),
+      chosen(backend, config, {plan.most_rows, plan.total_rows, plan.longest_window}),
       magnitudes(backend.allocate(DType::u64, Shape{3, config.n_kv_heads(), kMagnitudeWords})) {
   if (!config.experts) return;
   reached = backend.allocate(DType::u64, Shape{config.experts->count});

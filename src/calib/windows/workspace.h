@@ -10,6 +10,7 @@
 #include "calib/windows/window_step.h"
 #include "core/model/config.h"
 #include "model/model.h"
+#include "model/parts/sparse/chosen_tokens.h"
 
 namespace fp8kv {
 
@@ -22,7 +23,8 @@ struct Workspace {
   std::optional<TensorView> magnitudes_of(const ModelConfig& config, int64_t index) const;
 
   Forward forward;
-  WindowStep rows;    // its memory serves one layer after another
+  WindowStep rows;  // its memory serves one layer after another
+  ChosenTokens chosen;
   Tensor magnitudes;  // sized for the layer with most heads
   Tensor reached;     // [experts] u64: tokens of each, for models with experts
 };

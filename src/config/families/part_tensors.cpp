@@ -114,4 +114,22 @@ RoleTensor tensor_of_latent(TensorRole role, const ModelConfig& config) {
   }
 }
 
+RoleTensor tensor_of_indexer(TensorRole role, const ModelConfig& config, bool chooses) {
+  const IndexerConfig indexer = config.indexer.value_or(IndexerConfig());
+  const LatentConfig latent = config.latent.value_or(LatentConfig());
+  const bool exists = config.indexer && chooses;
+  switch (role) {
+    case index_q:
+      return {{indexer.n_heads * indexer.head_dim, latent.q_rank}, exists};
+    case index_k:
+      return {{indexer.head_dim, config.dim}, exists};
+    case index_norm:
+      return {{indexer.head_dim}, exists, true};
+    case index_weights:
+      return {{indexer.n_heads, config.dim}, exists};
+    default:
+      assertion_failed("a TensorRole of an indexer", __FILE__, __LINE__);
+  }
+}
+
 }  // namespace fp8kv

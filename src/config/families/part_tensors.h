@@ -24,4 +24,7 @@ RoleTensor tensor_of_state(TensorRole role, const ModelConfig& config, bool has_
 // matrices that read the layer's input may have a bias.
 RoleTensor tensor_of_latent(TensorRole role, const ModelConfig& config);
 
+// The tensor of a role of a sparse indexer. It exists only in layers that choose tokens themselves.
+RoleTensor tensor_of_indexer(TensorRole role, const ModelConfig& config, bool chooses);
+
 }  // namespace fp8kv

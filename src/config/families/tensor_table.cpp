@@ -195,6 +195,11 @@ RoleTensor tensor_of(TensorRole role, const ModelConfig& config, int64_t layer) 
               has_kv && has_head_norms(block), block.qk_norm_bias};
     case sinks:
       return {{config.n_heads}, attends && block.sinks};
+    case index_q:
+    case index_k:
+    case index_norm:
+    case index_weights:
+      return tensor_of_indexer(role, config, of_layer.index_bytes > 0);
     case o:
       if (config.latent) return tensor_of_latent(role, config);
       return {{config.dim, config.n_heads * of_layer.v_head_dim}, attends, config.o_bias};

@@ -61,6 +61,19 @@ struct LatentConfig {
   bool operator==(const LatentConfig&) const = default;
 };
 
+// The indexer of sparse attention (DSA): it scores the tokens before a row by keys of its own, and
+// the row attends to the `top_k` best. Its keys have `head_dim` elements, of which the first
+// LatentConfig::rope_dim rotate. Layers whose index_bytes are 0 reuse the choice of the layer
+// before.
+struct IndexerConfig {
+  int64_t n_heads = 0;
+  int64_t head_dim = 0;
+  int64_t top_k = 0;
+  RopePairs pairs = RopePairs::halves;  // of its Q and K
+  bool f32_weights = false;  // the files have the heads' weights in F32 beside weights in 16 bits
+  bool operator==(const IndexerConfig&) const = default;
+};
+
 // All fields are set, and no layer is Mixing::unknown.
 struct ModelConfig : ModelDescription {
   DType dtype = DType::f16;  // dtype of the weights: f32, f16 or bf16
@@ -91,6 +104,7 @@ struct ModelConfig : ModelDescription {
   std::vector<int32_t> layer_ropes;  // [n_layers]: index into `ropes`; -1: no rotation
   BlockConfig block;
   std::optional<LatentConfig> latent;          // latent attention, in all layers
+  std::optional<IndexerConfig> indexer;        // absent if it never leaves out a token
   std::optional<ExpertsConfig> experts;        // for layers with FeedForward::experts
   std::optional<RecurrenceConfig> recurrence;  // for layers that keep a state
   bool qkv_bias = false;

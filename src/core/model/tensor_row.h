@@ -36,7 +36,11 @@ enum class TensorRole {
   v_up,
   q_norm,
   k_norm,
-  sinks,  // [n_heads]
+  sinks,          // [n_heads]
+  index_q,        // this and the next three: of a sparse indexer; Q from the vector behind Q
+  index_k,        // [head_dim, dim]
+  index_norm,     // of its K
+  index_weights,  // [n_heads, dim]: how much each of its heads counts
   o,
   state_q,  // this up to state_out: for layers that keep a state; see RecurrenceConfig
   state_k,

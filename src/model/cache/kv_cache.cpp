@@ -8,6 +8,9 @@
 namespace fp8kv {
 namespace {
 
+// Stands for all layers in a map by layer.
+constexpr int64_t kInTurn = -1;
+
 // Returns one scale per KV head, for any granularity of `scales`.
 std::vector<float> broadcast(const std::vector<float>& scales, int64_t n_kv_heads) {
   if (scales.size() == 1) return std::vector<float>(static_cast<size_t>(n_kv_heads), scales[0]);
@@ -65,6 +68,7 @@ KvCache::KvCache(Backend& backend, const ModelConfig& config, const KvCacheOptio
       }
       in_turn_ = new_pools(most.k, most.v);
     }
+    if (config.indexer) add_index_keys(config);
   });
 }
 
@@ -82,6 +86,36 @@ void KvCache::add_layer(int64_t index, bool own_memory, const KvScales* scales) 
   if (!own.q.empty()) q_scales_[index] = own.q[0];
   scales_[index] = {to_backend(backend_, broadcast(own.k, layer.n_kv_heads)),
                     to_backend(backend_, broadcast(own.v, layer.n_kv_heads))};
+}
+
+void KvCache::add_index_keys(const ModelConfig& config) {
+  const IndexerConfig& indexer = *config.indexer;
+  index_row_.k_format = index_row_.v_format = kv_format(config.dtype);
+  index_row_.page_size = kPageSize;
+  index_row_.n_kv_heads = 1;
+  index_row_.head_dim = static_cast<int32_t>(indexer.head_dim);
+  index_row_.v_in_k = static_cast<int32_t>(indexer.head_dim - config.latent->rope_dim);
+  const auto bytes = static_cast<uint64_t>(indexer.head_dim) * dtype_bytes(config.dtype);
+  if (options_.memory == CacheMemory::in_turn) {
+    index_pools_[kInTurn] = new_pools(bytes, 0).k;
+    return;
+  }
+  for (int64_t layer = 0; layer < config.n_layers(); ++layer) {
+    if (config.layer(layer).index_bytes > 0) index_pools_[layer] = new_pools(bytes, 0).k;
+  }
+}
+
+PagedKv KvCache::index_keys(int64_t index) const {
+  if (layers_[static_cast<size_t>(index)].index_bytes == 0) return {};
+  auto pool = index_pools_.find(index);
+  if (pool == index_pools_.end()) pool = index_pools_.find(kInTurn);
+  if (pool == index_pools_.end()) return {};
+  PagedKv keys = index_row_;
+  std::byte* const data = pool->second.view().data;
+  keys.k = data;
+  keys.v = data + static_cast<size_t>(keys.head_dim - keys.v_in_k) *
+                      dtype_bytes(*kv_elements(keys.k_format));
+  return keys;
 }
 
 // Allocates pools for so many bytes per token.

@@ -44,6 +44,10 @@ class KvCache {
   // The cache that layer `index` reads, its own or another layer's. Has no memory if the layer
   // reads none.
   PagedKv layer(int64_t index) const;
+  // The keys of the layer's sparse indexer, in the model's dtype. Has no memory if the layer
+  // chooses no tokens. The first rope_dim elements take the place of K, and the others that of V:
+  // see RopeAppend.
+  PagedKv index_keys(int64_t index) const;
   const ModelCache& dtype() const { return options_.dtype; }
   uint64_t bytes() const { return bytes_; }
   int64_t pages() const { return options_.n_pages; }
@@ -83,6 +87,7 @@ class KvCache {
     Tensor k, v;  // [n_kv_heads] f32
   };
 
+  void add_index_keys(const ModelConfig& config);
   void add_layer(int64_t index, bool own_memory, const KvScales* scales);
   Pools new_pools(uint64_t k_bytes, uint64_t v_bytes);
 
@@ -90,9 +95,11 @@ class KvCache {
   std::vector<LayerDescription> layers_;  // the model's layers
   KvCacheOptions options_;
   Pools in_turn_;
-  std::map<int64_t, Pools> pools_;     // by layer; layers that share in_turn_ have none
-  std::map<int64_t, Scales> scales_;   // by layer; none without stored scales
-  std::map<int64_t, float> q_scales_;  // by layer; only where the scales have Q
+  std::map<int64_t, Pools> pools_;         // by layer; layers that share in_turn_ have none
+  std::map<int64_t, Scales> scales_;       // by layer; none without stored scales
+  std::map<int64_t, float> q_scales_;      // by layer; only where the scales have Q
+  PagedKv index_row_;                      // without memory; REQUIRES an indexer
+  std::map<int64_t, Tensor> index_pools_;  // by layer; with memory in turn, one for all at -1
   PagePool pool_;
   uint64_t bytes_ = 0;
 };

@@ -2,6 +2,7 @@
 
 #include <optional>
 
+#include "core/cache/paged.h"
 #include "core/numbers/tensor.h"
 
 namespace fp8kv {
@@ -12,7 +13,14 @@ struct AttentionInputs {
   TensorView q;     // [n, n_heads, k_head_dim]
   TensorView k, v;  // see RopeAppend: [n, n_kv_heads, ..]; without heads if the layer
                     // reads another layer's cache
-  std::optional<ConstTensorView> sinks = {};  // the layer's sinks: see AttentionOptions
+  std::optional<ConstTensorView> sinks = {};   // the layer's sinks: see AttentionOptions
+  std::optional<ConstTensorView> chosen = {};  // the tokens that rows see: see AttentionOptions
+};
+
+// The memory of a sparse indexer. Empty unless IndexerForward::is_needed.
+struct TokenChoice {
+  PagedKv keys;       // the indexer's own; REQUIRED only in layers that choose
+  TensorView chosen;  // [n, top_k] i32: written by layers that choose, read by all
 };
 
 }  // namespace fp8kv

@@ -20,6 +20,10 @@ class LatentForward {
   void project(const LayerWeights& weights, const ConstTensorView& x, const TensorView& q,
                const TensorView& k, const TensorView& v);
 
+  // The normalised vector that Q of the last rows was made from. Scratch like `values`. REQUIRES
+  // LatentConfig::q_rank.   [n, q_rank]
+  TensorView q_vector(int64_t n) const { return q_down_.first(n); }
+
   // Turns attended latents [n, n_heads, rank] into the heads' outputs [n, n_heads * v_dim]. The
   // result is scratch, valid until the next call.
   TensorView values(const LatentWeights& weights, const ConstTensorView& attended);

@@ -44,6 +44,14 @@ struct LatentWeights {
   ConstTensorView v_up;             // [n_heads, v_dim, rank]
 };
 
+// Weights of a sparse indexer: see IndexerConfig.
+struct IndexerWeights {
+  Linear q;      // [n_heads * head_dim, q_rank]
+  Linear k;      // [head_dim, dim]
+  Norm norm;     // [head_dim], of K
+  Linear heads;  // [n_heads, dim]: how much each head counts
+};
+
 // Weights of a layer that keeps a state.
 struct StateWeights {
   Linear q, k;                          // [k_width, dim]
@@ -90,10 +98,11 @@ struct LayerWeights {
   std::optional<Norm> ffn_norm, ffn_post_norm;    // [dim]
   AttentionWeights attn;  // with latent attention only q, [n_heads * (nope_dim + rope_dim), ..]
   std::optional<LatentWeights> latent;
-  std::optional<ConstTensorView> sinks;  // [n_heads]
-  std::optional<Linear> attn_gate;       // [n_heads * head_dim, dim]
-  std::optional<StateWeights> state;     // in place of attention, or beside it
-  Linear o;                              // [dim, n_heads * head_dim]
+  std::optional<IndexerWeights> indexer;  // absent too where the choice before is reused
+  std::optional<ConstTensorView> sinks;   // [n_heads]
+  std::optional<Linear> attn_gate;        // [n_heads * head_dim, dim]
+  std::optional<StateWeights> state;      // in place of attention, or beside it
+  Linear o;                               // [dim, n_heads * head_dim]
   std::optional<Linear> gate;  // [hidden_dim, dim]; this and the next two only with has_dense
   Linear up;                   // [hidden_dim, dim]
   Linear down;                 // [dim, hidden_dim]

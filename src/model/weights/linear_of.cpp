@@ -41,6 +41,19 @@ const Linear* of_latent(const LatentWeights& latent, TensorRole role) {
   }
 }
 
+const Linear* of_indexer(const IndexerWeights& indexer, TensorRole role) {
+  switch (role) {
+    case TensorRole::index_q:
+      return &indexer.q;
+    case TensorRole::index_k:
+      return &indexer.k;
+    case TensorRole::index_weights:
+      return &indexer.heads;
+    default:
+      return nullptr;
+  }
+}
+
 const Linear* of_experts(const LayerExperts& experts, TensorRole role) {
   switch (role) {
     case TensorRole::router:
@@ -95,6 +108,7 @@ const Linear* linear_of(const LayerWeights& layer, TensorRole role) {
   if (const Linear* found = of_layer(layer, role)) return found;
   const Linear* found = layer.state ? of_state(*layer.state, role) : nullptr;
   if (found == nullptr && layer.latent) found = of_latent(*layer.latent, role);
+  if (found == nullptr && layer.indexer) found = of_indexer(*layer.indexer, role);
   if (found == nullptr && layer.experts) found = of_experts(*layer.experts, role);
   return found;
 }

@@ -32,6 +32,18 @@ LatentWeights& latent_of(LayerWeights& layer) {
   return *layer.latent;
 }
 
+IndexerWeights& indexer_of(LayerWeights& layer) {
+  if (!layer.indexer) layer.indexer.emplace();
+  return *layer.indexer;
+}
+
+// Places the norm of an indexer's keys, whose kind and eps are the same in every model.
+void into_indexer(const Placing& tensor, Norm& norm) {
+  tensor.into(norm);
+  norm.kind = NormKind::layer;
+  norm.eps = 1e-6f;
+}
+
 std::array<Linear, 3>& shared_of(LayerWeights& layer) {
   LayerExperts& experts = experts_of(layer);
   if (!experts.shared) experts.shared.emplace();
@@ -171,6 +183,14 @@ void place(TensorRole role, const Placing& tensor, LayerWeights& layer) {
     case TensorRole::sinks:
       layer.sinks = tensor.view;
       return;
+    case TensorRole::index_q:
+      return tensor.into(indexer_of(layer).q);
+    case TensorRole::index_k:
+      return tensor.into(indexer_of(layer).k);
+    case TensorRole::index_norm:
+      return into_indexer(tensor, indexer_of(layer).norm);
+    case TensorRole::index_weights:
+      return tensor.into(indexer_of(layer).heads);
     case TensorRole::o:
       return tensor.into(layer.o);
     case TensorRole::attn_post_norm:

@@ -135,11 +135,12 @@ TEST_CASE("cli latent: run takes fp8_ds_mla, which takes no scales") {
         "help: leave out --scales and --unit-scales, or choose fp8\n");
 }
 
-TEST_CASE("cli latent: sparse attention ends where the indexer would leave something out") {
+TEST_CASE("cli latent: sparse attention beyond what the indexer chooses") {
   std::string config = config_of(cat(kSizes, R"(, "index_topk": 32, "index_head_dim": 128,
                                                   "index_n_heads": 2)"));
   for (const auto& [from, to] : {std::pair{"DeepseekV3For", "DeepseekV32For"},
-                                 std::pair{"\"deepseek_v3\"", "\"deepseek_v32\""}}) {
+                                 std::pair{"\"deepseek_v3\"", "\"deepseek_v32\""},
+                                 std::pair{"\"q_lora_rank\": null", "\"q_lora_rank\": 16"}}) {
     config.replace(config.find(from), std::string(from).size(), to);
   }
   const Place place(config);
@@ -147,17 +148,15 @@ TEST_CASE("cli latent: sparse attention ends where the indexer would leave somet
   const test::CliResult calibrated =
       place.run({"calibrate", "m", "--data", "short.jsonl", "-o", "s.json"});
   CHECK(calibrated.exit_code == 0);
-  CHECK(calibrated.err.find("windows of 32 tokens: the model's whole context") !=
+  CHECK(calibrated.err.find("windows of 64 tokens: the model's whole context") !=
         std::string::npos);
-  const char* const limit =
-      "32 (index_topk: up to so many tokens each sees all, and choosing among more is not "
-      "computed)\n";
-  CHECK(place.run({"calibrate", "m", "--data", "short.jsonl", "-o", "t.json", "--seq-len", "33"})
-            .err == cat("fp8kv: calibrate: --seq-len 33 is longer than the model's context, ",
-                        limit, "help: --seq-len 32 is the longest\n"));
-  CHECK(place.run({"run", "m", "--prompts", "d.jsonl", "--json", "-q"}).err ==
-        cat("fp8kv: run: 'd.jsonl':1 has 60 tokens, the model's context is ", limit,
-            "help: shorten it\n"));
+  CHECK(place.run({"calibrate", "m", "--data", "short.jsonl", "-o", "t.json", "--seq-len", "65"})
+            .err ==
+        "fp8kv: calibrate: --seq-len 65 is longer than the model's context, 64 "
+        "(max_position_embeddings)\nhelp: --seq-len 64 is the longest\n");
+  const test::CliResult run = place.run({"run", "m", "--prompts", "d.jsonl", "--json", "-q"});
+  CHECK(run.exit_code == 0);
+  CHECK(run.err == "");
   // The bytes include the indexer's keys, like in runtimes.
   const Json plan =
       Json::parse(place.run({"plan", "m", "--json", "--kv-cache-dtype", "fp8"}).out, "stdout");

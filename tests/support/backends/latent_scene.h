@@ -23,6 +23,9 @@ struct LatentScene {
   CacheType cache = DType::f32;
   bool v_in_k = true;  // else V is all of K, in a pool of its own
   float scale = 0.05f;
+  std::vector<float> queries = {};   // [tokens, n_heads, head_dim]; empty: random ones
+  std::vector<int32_t> chosen = {};  // [tokens, chosen_count]: see AttentionOptions; empty: none
+  int64_t chosen_count = 0;
 
   static constexpr int32_t kPageSize = 4;
   int64_t head_dim() const { return rope_dim + rank; }
@@ -61,7 +64,9 @@ inline LatentOutcome run_latent(Backend& backend, const LatentScene& s,
                                 const std::vector<float>& rotated,
                                 const std::vector<float>& latent) {
   const int64_t n = s.tokens, size = s.head_dim();
-  const Tensor q = tensor_of(backend, s.values(1, n * s.n_heads * size), {n, s.n_heads, size});
+  const std::vector<float> queries =
+      s.queries.empty() ? s.values(1, n * s.n_heads * size) : s.queries;
+  const Tensor q = tensor_of(backend, queries, {n, s.n_heads, size});
   std::vector<float> whole;
   for (int64_t row = 0; row < n; ++row) {
     whole.insert(whole.end(), rotated.begin() + row * s.rope_dim,
@@ -120,7 +125,13 @@ inline LatentOutcome run_latent(Backend& backend, const LatentScene& s,
   batch.positions = at.view();
   const int64_t v_dim = kv.v_dim();
   const Tensor out = backend.allocate(DType::f32, Shape{n, s.n_heads, v_dim});
-  backend.attention(q.view(), kv, batch, {.scale = 0.2f}, out.view());
+  AttentionOptions options{.scale = 0.2f};
+  Tensor chosen;
+  if (!s.chosen.empty()) {
+    chosen = tensor_of(backend, s.chosen, {n, s.chosen_count});
+    options.chosen = chosen.view();
+  }
+  backend.attention(q.view(), kv, batch, options, out.view());
 
   LatentOutcome outcome;
   const std::vector<float> all = floats_of(backend, out.view());

@@ -7,6 +7,7 @@
 #include "generate/generate.h"
 #include "model/embedding.h"
 #include "model/model.h"
+#include "model/parts/sparse/chosen_tokens.h"
 #include "model/step.h"
 #include "model/weights/weight_loader.h"
 
@@ -23,6 +24,7 @@ std::vector<std::vector<float>> run_model(const Checkpoint& checkpoint, const Mo
   const HeadWeights head = loader.head();
   Forward forward(backend, config, n, n);
   const LayerStates states(backend, config, 1);
+  const ChosenTokens choice(backend, config, {n, n, n});
   Step step(backend, n, 1, pages);
   const Tensor x = backend.allocate(forward.activation_dtype(), Shape{n, config.stream_dim()});
   const Tensor logits = backend.allocate(DType::f32, Shape{n, config.vocab_size});
@@ -49,7 +51,8 @@ std::vector<std::vector<float>> run_model(const Checkpoint& checkpoint, const Mo
                     {.batch = step.batch(),
                      .kv = cache.layer(i),
                      .state = states.layer(i),
-                     .input = embedding.layer_input(step, i)});
+                     .input = embedding.layer_input(step, i),
+                     .choice = {cache.index_keys(i), choice.rows(0, step.rows())}});
     }
     const TensorView chosen = logits.first(step.rows());
     forward.head(head, part, rows.first(step.rows()), chosen);

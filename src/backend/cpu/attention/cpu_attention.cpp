@@ -36,7 +36,7 @@ void weigh_block(const Op& op, const Span& span, int64_t begin, int64_t end, con
     float* scores = work.scores + i * kTileStride;
     const int64_t row = op.row_of(span, i);
     const int64_t seen_begin = std::max(begin, op.first_token(row)) - begin;
-    const int64_t seen_end = std::min(end, op.position(row) + 1) - begin;
+    const int64_t seen_end = std::min(end, op.seen(row)) - begin;
     if (seen_begin >= seen_end) {
       std::fill_n(scores, count, 0.0f);
       continue;
@@ -105,7 +105,8 @@ void write_out(const Op& op, const Span& span, const Partial& total) {
 
 std::vector<Span> make_spans(const Op& op) {
   const int64_t most = op.by_unit ? kMaxQueriesOfUnit : kMaxQueries;
-  const int64_t rows_at_once = std::max<int64_t>(1, most / op.group);
+  // Each row has its own chosen tokens.
+  const int64_t rows_at_once = op.options.chosen ? 1 : std::max<int64_t>(1, most / op.group);
   const int32_t* indptr = op.batch.indptr.as<int32_t>();
   std::vector<Span> spans;
   for (int64_t s = 0; s + 1 < op.batch.indptr.shape[0]; ++s) {

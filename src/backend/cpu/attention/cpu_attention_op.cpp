@@ -8,11 +8,23 @@ namespace {
 // Stands in for tokens past the last one.
 alignas(64) constexpr std::array<std::byte, kTileStride * sizeof(float)> kZeroRow{};
 
+// Finds the rows of chosen tokens [begin, end).
+void find_chosen(const Op& op, const Span& span, const void* pool, int64_t begin, int64_t end,
+                 const std::byte** rows) {
+  const int32_t* chosen = op.chosen(span.first_row);
+  for (int64_t t = begin; t < end; ++t) {
+    const int64_t page = op.pages(span)[chosen[t] / op.kv.page_size];
+    const int64_t at = op.kv.offset(page, span.kv_head, chosen[t] % op.kv.page_size);
+    rows[t - begin] = static_cast<const std::byte*>(pool) + at * op.element_bytes;
+  }
+}
+
 // Finds the K or V rows of tokens [begin, end) of the span's head. In a page, a head's tokens
 // follow one another.
 void find_tokens(const Op& op, const Span& span, const void* pool, int64_t begin, int64_t end,
                  const std::byte** rows) {
   const int32_t* pages = op.pages(span);
+  if (op.options.chosen) return find_chosen(op, span, pool, begin, end, rows);
   int64_t page = begin / op.kv.page_size;
   int64_t in_page = begin % op.kv.page_size;
   for (int64_t t = begin; t < end; ++page, in_page = 0) {
@@ -28,9 +40,11 @@ void find_tokens(const Op& op, const Span& span, const void* pool, int64_t begin
 void read_tokens(const Op& op, const Span& span, int64_t begin, int64_t end, const Work& work,
                  BlockRows& rows) {
   const KvRow k_row = op.kv.k_row(), v_row = op.kv.v_row();
+  const int32_t* chosen = op.chosen(span.first_row);
   for (int64_t t = begin; t < end; ++t) {
-    const int64_t page = op.pages(span)[t / op.kv.page_size];
-    const int64_t row = op.kv.row(page, span.kv_head, t % op.kv.page_size);
+    const int64_t at = chosen == nullptr ? t : chosen[t];
+    const int64_t page = op.pages(span)[at / op.kv.page_size];
+    const int64_t row = op.kv.row(page, span.kv_head, at % op.kv.page_size);
     float* keys = work.tokens + (t - begin) * op.token_floats();
     float* values = keys + op.head_dim;
     read_kv_row(op.kernels, k_row, static_cast<const std::byte*>(op.kv.k) + row * k_row.bytes(),

@@ -52,6 +52,17 @@ struct Op {
   int64_t token_floats() const { return head_dim + (kv.v_in_k > 0 ? 0 : v_dim); }
   int64_t k_blocks() const { return divide_up(head_dim, kTileStride); }
   int64_t position(int64_t row) const { return batch.positions.as<int32_t>()[row]; }
+  // The number of tokens before a row and at it, without those that are not chosen. From here on a
+  // token's number is its place among them.
+  int64_t seen(int64_t row) const {
+    const int64_t all = position(row) + 1;
+    return options.chosen ? std::min(all, options.chosen->shape[1]) : all;
+  }
+  // The positions of the tokens that a row sees; null: all of them.
+  const int32_t* chosen(int64_t row) const {
+    if (!options.chosen) return nullptr;
+    return options.chosen->as<int32_t>() + row * options.chosen->shape[1];
+  }
   int64_t queries(const Span& span) const { return span.n_rows * group; }
   // How many queries to allocate memory for.
   int64_t room(int64_t queries) const {
@@ -87,9 +98,7 @@ struct Op {
     return std::max<int64_t>(0, position(row) + 1 - options.window);
   }
   // One past the last token that any row of the span sees.
-  int64_t end_token(const Span& span) const {
-    return position(span.first_row + span.n_rows - 1) + 1;
-  }
+  int64_t end_token(const Span& span) const { return seen(span.first_row + span.n_rows - 1); }
   int64_t first_chunk(const Span& span) const { return first_token(span.first_row) / kChunkTokens; }
   int64_t end_chunk(const Span& span) const { return divide_up(end_token(span), kChunkTokens); }
 };

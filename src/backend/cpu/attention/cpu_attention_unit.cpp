@@ -113,7 +113,7 @@ UnitWeights keys_of(const Op& op, const BlockRows& rows, int64_t first, int64_t 
                     uint16_t* packed) {
   const std::byte* const* keys = rows.keys + first;
   const int64_t left = count - first;
-  if (op.element == numbers_of(op).type && op.head_dim % kUnitDepth == 0 &&
+  if (!op.options.chosen && op.element == numbers_of(op).type && op.head_dim % kUnitDepth == 0 &&
       op.kv.page_size % kUnitRows == 0) {
     const std::byte* other = left > kUnitRows ? keys[kUnitRows] : keys[0];
     return {keys[0], op.row_bytes(), other - keys[0], 0, kUnitDepth * 2};

@@ -80,9 +80,47 @@ void parse_glm4_moe_lite(const Json& text, ModelConfig& out) {
   parse_deepseek_router(text, out);
 }
 
-// Sparse attention, up to index_topk tokens: then the indexer picks all of them, so attention is
-// dense and no indexer keys are needed.
-void parse_sparse(const Json& text, ModelConfig& out) {
+std::span<const TensorRow> sparse_tensors() {
+  static const TensorRows rows =
+      joined({latent_tensors(true),
+              {{"model.layers.{}.self_attn.indexer.wq_b", {index_q}},
+               {"model.layers.{}.self_attn.indexer.wk", {index_k}},
+               {"model.layers.{}.self_attn.indexer.k_norm", {index_norm}},
+               {"model.layers.{}.self_attn.indexer.weights_proj", {index_weights}}}});
+  return rows;
+}
+
+// The indexer of each layer, unless it would always choose every token.
+void parse_indexer(const Json& text, RopePairs pairs, ModelConfig& out) {
+  IndexerConfig indexer{.n_heads = in_range(text.at("index_n_heads"), kLargestDim),
+                        .head_dim = in_range(text.at("index_head_dim"), kLargestDim),
+                        .top_k = in_range(text.at("index_topk"), kLongestContext),
+                        .pairs = pairs};
+  const bool neighbours = pairs == RopePairs::neighbours;
+  if (const auto told = text.find("indexer_rope_interleave");
+      told && told->as_bool() != neighbours) {
+    fail(told->where(), ": is ", told->brief(), ", expected ", neighbours ? "true" : "false",
+         " in this architecture");
+  }
+  if (indexer.top_k >= out.max_seq_len) {
+    for (LayerDescription& layer : out.layers) layer.index_bytes = 0;
+    return;
+  }
+  const Json head_dim = text.at("index_head_dim");
+  if (indexer.head_dim <= out.latent->rope_dim || indexer.head_dim % 2 != 0) {
+    fail(head_dim.where(), ": is ", indexer.head_dim, ", expected an even number above ",
+         out.latent->rope_dim, ", of which qk_rope_head_dim rotate");
+  }
+  if (out.latent->q_rank == 0) {
+    fail(head_dim.where(), ": the indexer reads the vector behind Q, but q_lora_rank is absent");
+  }
+  if (out.layers.front().index_bytes == 0) {
+    fail(head_dim.where(), ": layer 0 reuses the choice of a layer before it, expected its own");
+  }
+  out.indexer = indexer;
+}
+
+void parse_sparse(const Json& text, RopePairs index_pairs, ModelConfig& out) {
   // One of these keys must say which layers have experts; transformers' default is three dense
   // layers.
   if (!text.has("mlp_layer_types")) text.at("first_k_dense_replace");
@@ -93,13 +131,15 @@ void parse_sparse(const Json& text, ModelConfig& out) {
   }
   parse_latent_experts(text, out);
   parse_deepseek_router(text, out);
-  const int64_t chosen = in_range(text.at("index_topk"), kLongestContext);
-  for (const char* key : {"index_n_heads", "indexer_rope_interleave"}) text.find(key);
-  for (LayerDescription& layer : out.layers) layer.index_bytes = 0;
-  if (chosen >= out.max_seq_len) return;
-  out.max_seq_len = chosen;
-  out.context_key =
-      "index_topk: up to so many tokens each sees all, and choosing among more is not computed";
+  parse_indexer(text, index_pairs, out);
+}
+
+void parse_deepseek_v32(const Json& text, ModelConfig& out) {
+  parse_sparse(text, RopePairs::halves, out);
+}
+
+void parse_glm_dsa(const Json& text, ModelConfig& out) {
+  parse_sparse(text, RopePairs::neighbours, out);
 }
 
 // Youtu-LLM: DeepSeek V3 without experts.
@@ -130,9 +170,9 @@ const Architecture kLatent[] = {
      .inner_types = kKimi},
     {.name = "DeepseekV32ForCausalLM",
      .model_type = "deepseek_v32",
-     .summary = "DeepSeek V3.2, up to index_topk tokens",
-     .parse = parse_sparse,
-     .tensors = latent_q_tensors(),
+     .summary = "DeepSeek V3.2",
+     .parse = parse_deepseek_v32,
+     .tensors = sparse_tensors(),
      .activations = kSilu,
      .rope = kLatentRope},
     {.name = "Glm4MoeLiteForCausalLM",
@@ -144,9 +184,9 @@ const Architecture kLatent[] = {
      .rope = kLatentRope},
     {.name = "GlmMoeDsaForCausalLM",
      .model_type = "glm_moe_dsa",
-     .summary = "GLM-5, up to index_topk tokens",
-     .parse = parse_sparse,
-     .tensors = latent_q_tensors(),
+     .summary = "GLM-5",
+     .parse = parse_glm_dsa,
+     .tensors = sparse_tensors(),
      .activations = kSilu,
      .rope = kLatentRope},
     {.name = "YoutuForCausalLM",

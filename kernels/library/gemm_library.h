@@ -10,7 +10,7 @@
 #include <tuple>
 
 #include "kernels/launch_products.h"
-#include "kernels/ops/gemm_dialect.h"
+#include "kernels/library/gemm_dialect.h"
 
 namespace fp8kv::FP8KV_GPU {
 

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "kernels/ops/gemm_library.h"
+#include "kernels/library/gemm_library.h"
 
 #if defined(__CUDACC__) && __has_include(<cublasLt.h>)
 #include <cublasLt.h>

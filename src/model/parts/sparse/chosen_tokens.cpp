@@ -1,0 +1,35 @@
+#include "model/parts/sparse/chosen_tokens.h"
+
+#include <algorithm>
+#include <span>
+#include <vector>
+
+#include "model/parts/sparse/indexer.h"
+
+namespace fp8kv {
+
+ChosenTokens::ChosenTokens(Backend& backend, const ModelConfig& config, const ChosenSizes& sizes) {
+  if (!IndexerForward::is_needed(config, sizes.max_positions)) return;
+  keeps_all_ = std::any_of(config.layers.begin(), config.layers.end(),
+                           [](const LayerDescription& layer) { return layer.index_bytes == 0; });
+  const int64_t rows = keeps_all_ ? sizes.all_rows : sizes.most_rows;
+  memory_ = backend.allocate(DType::i32, Shape{rows, config.indexer->top_k});
+}
+
+TensorView ChosenTokens::rows(int64_t first, int64_t n) const {
+  const TensorView& all = memory_.view();
+  if (all.data == nullptr) return {};
+  const int64_t from = keeps_all_ ? first : 0;
+  return {all.data + from * all.shape[1] * static_cast<int64_t>(sizeof(int32_t)), DType::i32,
+          Shape{n, all.shape[1]}};
+}
+
+void ChosenTokens::copy(Backend& backend, const ChosenTokens& other) {
+  if (!keeps_all_) return;
+  std::vector<int32_t> ids(static_cast<size_t>(memory_.view().shape.elements()));
+  const auto bytes = std::as_writable_bytes(std::span(ids));
+  backend.download(other.memory_.view(), bytes);
+  backend.copy_in(memory_.view(), {bytes.data(), DType::i32, memory_.view().shape});
+}
+
+}  // namespace fp8kv

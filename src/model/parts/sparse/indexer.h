@@ -1,0 +1,49 @@
+// The indexer of sparse attention (DSA): its scratch memory and its ops, in order. It chooses the
+// tokens that each row sees, by keys of its own.
+#pragma once
+
+#include <cstdint>
+
+#include "core/model/config.h"
+#include "model/parts/attention_inputs.h"
+#include "model/parts/forward_memory.h"
+#include "model/weights/weights.h"
+
+namespace fp8kv {
+
+// Rows that an indexer reads.
+struct IndexerRows {
+  ConstTensorView x;         // [n, dim]: the layer's input, normalised
+  ConstTensorView q_vector;  // [n, q_rank]: see LatentForward::q_vector
+};
+
+class IndexerForward {
+ public:
+  // Whether `positions` tokens are more than the indexer chooses. If not, each row sees every token
+  // before it, and nothing is computed.
+  static bool is_needed(const ModelConfig& config, int64_t positions) {
+    return config.indexer && positions > config.indexer->top_k;
+  }
+
+  // REQUIRES is_needed; `config` outlives this.
+  IndexerForward(ForwardMemory& memory, const ModelConfig& config, int64_t max_positions);
+
+  // Appends the rows' keys, then chooses tokens.
+  //   rotation: of the layer's attention, which rotates by the same angles
+  void run(const IndexerWeights& weights, const IndexerRows& rows, const RopeAppend& rotation,
+           const TokenChoice& choice);
+
+ private:
+  Backend& backend_;
+  const IndexerConfig& indexer_;
+  const int64_t rope_dim_;
+  Tensor q_;                // [max_rows, n_heads, head_dim]
+  Tensor k_;                // [max_rows, head_dim]
+  Tensor rotated_;          // [max_rows, rope_dim]: the first elements of the key
+  Tensor rest_;             // [max_rows, head_dim - rope_dim]
+  Tensor weights_;          // [max_rows, n_heads] f32
+  Tensor scores_;           // see TokenScores::scores
+  Tensor wide_, all_rows_;  // [max_rows, dim] f32, [max_rows] i32; empty without f32_weights
+};
+
+}  // namespace fp8kv

@@ -1,0 +1,68 @@
+// The kernels of sparse attention.
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "support/backends/choice_scene.h"
+#include "support/backends/compare.h"
+#include "support/backends/gpu_backends.h"
+#include "support/backends/latent_scene.h"
+
+namespace fp8kv {
+
+TEST_CASE("gpu choose_tokens: the tokens with the highest scores, the earlier among equals") {
+  for (const auto& [name, make] : test::gpu_backends()) {
+    CAPTURE(name);
+    const auto gpu = make();
+    for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
+      for (const int64_t count : {1, 7, 300}) {
+        CAPTURE(std::string(dtype_name(dtype)));
+        CAPTURE(count);
+        const test::ChoiceScene few{.count = count, .dtype = dtype};
+        CHECK(test::run_choice(*gpu, few) == few.expected());
+        const test::ChoiceScene many{.before = 290,
+                                     .rows = 33,
+                                     .n_heads = 9,
+                                     .head_dim = 20,
+                                     .count = count,
+                                     .scored_rows = 40,
+                                     .dtype = dtype};
+        CHECK(test::run_choice(*gpu, many) == many.expected());
+      }
+    }
+  }
+}
+
+TEST_CASE("gpu sparse attention: the CPU's output within rounding") {
+  const auto cpu = make_cpu_backend(2);
+  for (const auto& [name, make] : test::gpu_backends()) {
+    CAPTURE(name);
+    const auto gpu = make();
+    for (const CacheType& cache : {CacheType(DType::f32), CacheType(DType::bf16),
+                                   CacheType(DType::f8_e4m3), CacheType(KvFormat::ds_mla)}) {
+      CAPTURE(format_name(cache.k));
+      test::LatentScene scene{.tokens = 75, .rank = 128, .cache = cache};
+      const test::LatentOutcome dense = run_latent(*gpu, scene);
+      // Later rows see the first 17 tokens, and the last 17.
+      scene.chosen_count = 34;
+      for (int32_t row = 0; row < scene.tokens; ++row) {
+        for (int32_t i = 0; i < scene.chosen_count; ++i) {
+          const int32_t at = row < scene.chosen_count || i < 17 ? i : row - 33 + i;
+          scene.chosen.push_back(at <= row ? at : -1);
+        }
+      }
+      const test::LatentOutcome expected = run_latent(*cpu, scene), found = run_latent(*gpu, scene);
+      const double allowed = 4.0 * static_cast<double>(scene.head_dim()) * test::kUnitF32;
+      test::expect_close(found.attended,
+                         std::vector<double>(expected.attended.begin(), expected.attended.end()),
+                         std::vector<double>(expected.attended.size(), allowed));
+      // Rows that see no more than is chosen have the bits of attention to all.
+      const auto same = 34 * scene.n_heads * scene.rank;
+      CHECK(std::equal(found.attended.begin(), found.attended.begin() + same,
+                       dense.attended.begin()));
+    }
+  }
+}
+
+}  // namespace fp8kv
