@@ -21,6 +21,7 @@ struct RouteArguments {
   int32_t count = 0;           // experts
   int32_t per_token = 0;
   RouterScore score = RouterScore::softmax;
+  float near = 0.0f;  // see Routing
   bool normalise = false;
   float epsilon = 0.0f;
   float scale = 1.0f;

@@ -60,6 +60,8 @@ ExaoneMoEForCausalLM exaone_moe
 GPTJForCausalLM gptj
 MellumForCausalLM mellum
 PersimmonForCausalLM persimmon
+PhimoeForCausalLM phimoe
+PhiMoEForCausalLM phimoe
 HYV3ForCausalLM hy_v3
 Ernie4_5_MoeForCausalLM ernie4_5_moe
 Mistral4ForCausalLM mistral4

@@ -51,6 +51,7 @@ void GpuBackend::route(const ConstTensorView& logits, const Routing& routing,
   arguments.count = static_cast<int32_t>(count);
   arguments.per_token = static_cast<int32_t>(routing.per_token);
   arguments.score = routing.score;
+  arguments.near = static_cast<float>(routing.near);
   arguments.normalise = routing.normalise;
   arguments.epsilon = static_cast<float>(routing.epsilon);
   arguments.scale = static_cast<float>(routing.scale);

@@ -107,9 +107,32 @@ __device__ inline void take_groups(const RouteArguments& args, const RouterRow& 
   block_sync();
 }
 
+// Computes the weights of sparse_mixer, in the order of row.ids.
+__device__ inline void weigh_near(const RouteArguments& args, const float* logits,
+                                  const RouterRow& row) {
+  for (int rank = 0; rank < args.per_token; ++rank) {
+    const int best = row.chosen[rank];
+    const float most = logits[best];
+    float part = 0.0f;
+    for (int i = lane_index(); i < args.count; i += kWarp) {
+      bool apart = (most - logits[i]) / fmaxf(fabsf(logits[i]), most) > args.near;
+      for (int earlier = 0; earlier < rank; ++earlier) apart |= row.chosen[earlier] == i;
+      if (!apart) part += exp_exact(logits[i] - most);
+    }
+    const float sum = warp_sum(part);
+    int place = 0;
+    for (int other = 0; other < args.per_token; ++other) {
+      place += row.chosen[other] < best ? 1 : 0;
+    }
+    if (lane_index() == 0) row.weights[place] = args.scale / sum;
+  }
+  block_sync();
+}
+
 // Computes the weights of the chosen experts, in the order of row.ids.
 __device__ inline void weigh(const RouteArguments& args, const float* logits,
                              const RouterRow& row) {
+  if (args.score == RouterScore::sparse_mixer) return weigh_near(args, logits, row);
   const int k = args.per_token;
   float most = logits[row.ids[0]];
   for (int j = 1; j < k; ++j) most = fmaxf(most, logits[row.ids[j]]);

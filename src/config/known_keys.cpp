@@ -93,6 +93,7 @@ constexpr auto kWithoutEffect = std::to_array<std::string_view>({
     "init_std",
     "initial_context_length",
     "initializer_range",
+    "input_jitter_noise",
     "interleave_moe_layer_step",
     "is_decoder",
     "is_encoder_decoder",

@@ -69,6 +69,21 @@ TEST_CASE("route: softmax over all, then the likeliest") {
   CHECK(chosen.counts == std::vector<uint64_t>{1, 1, 1, 1});
 }
 
+TEST_CASE("route: sparse_mixer weighs each expert against those near it that are not chosen yet") {
+  const Routing routing{.per_token = 2, .score = RouterScore::sparse_mixer, .near = 0.2};
+  const Chosen positive = route({{1.9f, 2, 1, -3}}, routing);
+  CHECK(positive.ids == Ids{0, 1});
+  CHECK(positive.weights[1] == doctest::Approx(1 / (1 + std::exp(-0.1))));  // chosen first
+  CHECK(positive.weights[0] == 1.0f);                                       // 0.9 / 1.9 is too far
+  // Distances of negative logits are shares of their own magnitudes.
+  const Chosen negative = route({{-1, -1.1f, -4, -1.05f}}, routing);
+  CHECK(negative.ids == Ids{0, 3});
+  CHECK(negative.weights[0] == doctest::Approx(1 / (1 + std::exp(-0.1) + std::exp(-0.05))));
+  CHECK(negative.weights[1] == doctest::Approx(1 / (1 + std::exp(-0.05))));
+  const Routing exact{.per_token = 2, .score = RouterScore::sparse_mixer};
+  CHECK(route({{3, 1, 3, 2}}, exact).weights == std::vector<float>{0.5f, 1});
+}
+
 TEST_CASE("route: weights are normalised, and scaled after that") {
   const Chosen chosen = route({{1, 3, 2, 0}}, {.per_token = 2, .normalise = true, .scale = 2.5});
   CHECK(chosen.weights[0] == doctest::Approx(2.5 / (1 + std::exp(-1.0))));

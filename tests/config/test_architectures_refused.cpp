@@ -40,6 +40,7 @@ constexpr const char* kSupported =
     "IQuestCoderForCausalLM, Jais2ForCausalLM, Lfm2ForCausalLM, Lfm2MoeForCausalLM, "
     "MellumForCausalLM, MiniCPM3ForCausalLM, MinistralForCausalLM, Mistral4ForCausalLM, "
     "NanoChatForCausalLM, NemotronForCausalLM, OlmoForCausalLM, PersimmonForCausalLM, "
+    "PhimoeForCausalLM, PhiMoEForCausalLM, "
     "Qwen3OmniMoeForConditionalGeneration, Qwen3VLMoeForConditionalGeneration, "
     "SarvamMLAForCausalLM, SarvamMoEForCausalLM, SeedOssForCausalLM, SolarOpenForCausalLM, "
     "VaultGemmaForCausalLM, Exaone4_5_ForConditionalGeneration, Gemma3ForConditionalGeneration, "

@@ -724,6 +724,8 @@ def stand_in(config):
                 "tie_word_embeddings": config.get("tie_word_embeddings", config["text_config"].get("tie_word_embeddings", True))}
     if config["model_type"] in ("sarvam_moe", "sarvam_mla"):  # transformers has their configs, and the code of two others
         return {**config, "architectures": [{"sarvam_moe": "Glm4MoeForCausalLM", "sarvam_mla": "DeepseekV3ForCausalLM"}[config["model_type"]]]}
+    if of == "PhiMoEForCausalLM":
+        return {**config, "architectures": ["PhimoeForCausalLM"]}
     if of == "ExaoneMoEForCausalLM":
         return {**config, "architectures": ["ExaoneMoeForCausalLM"]}
     if "thinker_config" in config:  # text goes through the thinker alone
@@ -830,7 +832,7 @@ def renamed(key, names):
     return key
 
 
-EAGER_EXPERTS = ("gpt_oss", "gemma4", "granitemoehybrid", "lfm2_moe", "nemotron_h")
+EAGER_EXPERTS = ("phimoe", "gpt_oss", "gemma4", "granitemoehybrid", "lfm2_moe", "nemotron_h")
 
 
 def text_of(config):

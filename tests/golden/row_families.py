@@ -108,6 +108,10 @@ MINISTRAL = family("MinistralForCausalLM", "ministral", head_dim=12, sliding_win
 NEMOTRON = {**without(family("NemotronForCausalLM", "nemotron", hidden_act="relu2", head_dim=12, norm_eps=0.02, attention_bias=False,
                              mlp_bias=False, partial_rotary_factor=0.5, **UNTIED), "rms_norm_eps")}
 OLMO = without(family("OlmoForCausalLM", "olmo", head_dim=12, attention_bias=False, clip_qkv=None, pad_token_id=0, **UNTIED), "rms_norm_eps")
+PHIMOE = family("PhimoeForCausalLM", "phimoe", rms_norm_eps=0.03, rope_theta=10000.0, hidden_act="silu", num_local_experts=4,
+                num_experts_per_tok=2, router_jitter_noise=0.15, input_jitter_noise=0.1, attention_bias=True, lm_head_bias=True,
+                sliding_window=None, **UNTIED)
+PHIMOE_PUBLISHED = {**PHIMOE, "architectures": ["PhiMoEForCausalLM"]}
 PERSIMMON = without(family("PersimmonForCausalLM", "persimmon", hidden_act="relu2", layer_norm_eps=0.02, qk_layernorm=True, pad_token_id=0,
                            **UNTIED), "rms_norm_eps", "num_key_value_heads")
 SARVAM_MOE = without(family("SarvamMoEForCausalLM", "sarvam_moe", head_dim=12, use_qk_norm=True, use_qkv_bias=False, use_bias=False, num_experts=6,
@@ -264,6 +268,14 @@ CASES = {
     "olmo": OLMO,
     "olmo-bias": {**OLMO, **SEVEN, "attention_bias": True},
     "olmo-new-keys": {**without(new_keys(OLMO, **LLAMA3), "clip_qkv"), "num_key_value_heads": 4, **TIED},
+    "phimoe": PHIMOE,
+    "phimoe-seven": {**PHIMOE, **SEVEN, "num_local_experts": 6, "router_jitter_noise": 0.4, "attention_bias": False, "sliding_window": 9},
+    "phimoe-tied": {**PHIMOE, "head_dim": 12, "num_key_value_heads": 4, "lm_head_bias": False, **TIED},
+    "phimoe-published": {**PHIMOE_PUBLISHED, "head_dim": 12},
+    "phimoe-published-seven": {**without(PHIMOE_PUBLISHED, "router_jitter_noise"), **SEVEN, "sliding_window": 9, "attention_bias": True},
+    "phimoe-longrope": {**PHIMOE_PUBLISHED, "router_jitter_noise": 0.0, **TIED,
+                        "rope_scaling": {"type": "longrope", "short_factor": [1.0, 1.5, 2.0, 2.5], "long_factor": [2.0, 3.0, 4.0, 5.0],
+                                         "short_mscale": 1.2, "long_mscale": 1.2, "original_max_position_embeddings": 48}},
     "persimmon": PERSIMMON,
     "persimmon-plain": {**PERSIMMON, "num_attention_heads": 7, "hidden_size": 56, "qk_layernorm": False, "rope_theta": 500.0,
                         "partial_rotary_factor": 0.25},

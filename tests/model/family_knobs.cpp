@@ -367,8 +367,10 @@ const Knob kKnobs[] = {
   [[maybe_unused]] const auto [alpha, limit] = ClampedSwiglu{};
   // attn_gate's rows share a tensor with Q's: without it no table of tensors fits. epsilon is too
   // small to show in any model.
-  [[maybe_unused]] const auto [per_token, score, normalise, epsilon, scale, groups, kept, worth,
-                               input] = Routing{};
+  [[maybe_unused]] const auto [per_token, score, near, normalise, epsilon, scale, groups, kept,
+                               worth, input] = Routing{};
+  // The tensors' shapes give n_heads and size, and their dtypes f32_weights.
+  [[maybe_unused]] const auto [n_heads, size, top_k, index_pairs, f32_weights] = IndexerConfig{};
   [[maybe_unused]] const auto [norm, plus_one, norm_bias, place, parallel, shared_norm, qk,
                                attn_gate, qk_bias, v_norm, activation, xielu, gated, head_bias,
                                head_normed, embed, residual, attention_in, attention_out, gate_by,

@@ -5,6 +5,19 @@ namespace fp8kv::test {
 namespace {
 
 const Knob kKnobs[] = {
+    {"indexer", "deepseek-v32-seven", [](ModelConfig& c) { c.indexer->top_k = 64; }},
+    {"indexer.top_k", "glm-moe-dsa", [](ModelConfig& c) { c.indexer->top_k = 17; }},
+    {"indexer.pairs, halves", "deepseek-v32",
+     [](ModelConfig& c) { c.indexer->pairs = RopePairs::neighbours; }},
+    {"indexer.pairs, neighbours", "glm-moe-dsa-shared",
+     [](ModelConfig& c) { c.indexer->pairs = RopePairs::halves; }},
+    {"experts.score, sparse_mixer", "phimoe",
+     [](ModelConfig& c) { c.experts->routing.score = RouterScore::softmax; }},
+    {"experts.near", "phimoe-seven", [](ModelConfig& c) { c.experts->routing.near = 0.02; }},
+    {"attention_factor, of longrope with factors of its own", "phimoe-longrope",
+     [](ModelConfig& c) {
+       for (RopeConfig& rope : c.ropes) rope.attention_factor = 1;
+     }},
     {"recurrence.conv_bias, without a state", "lfm2-seven",
      [](ModelConfig& c) { c.recurrence->conv_bias = false; }},
     {"recurrence.bias, without a state", "lfm2-seven",

@@ -93,6 +93,7 @@ TEST_CASE("goldens: every form of router is in one") {
     const Routing& routing = experts.routing;
     const char* score = routing.score == RouterScore::softmax             ? "softmax"
                         : routing.score == RouterScore::softmax_of_chosen ? "softmax of chosen"
+                        : routing.score == RouterScore::sparse_mixer      ? "sparse mixer"
                                                                           : "sigmoid";
     has.insert(score);
     if (routing.score == RouterScore::softmax)

@@ -32,7 +32,7 @@ Checkpoint write_mixed(const test::FamilyModel& model, const std::filesystem::pa
     test::TinyTensor tensor{name, mapped.view.shape, {}};
     tensor.values.resize(static_cast<size_t>(mapped.view.shape.elements()));
     std::memcpy(tensor.values.data(), mapped.view.data, mapped.view.bytes());
-    // The same values in both types.
+    // All values are numbers of F16, so that both types hold them.
     for (float& value : tensor.values) value = f16_to_float(f16_from_float(value));
     const bool early = name.find(cat("layers.", n_f32, ".")) == name.npos;
     if (is_small(name) && n_f32 > 0 && early) tensor.dtype = DType::f32;

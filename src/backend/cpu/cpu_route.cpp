@@ -105,9 +105,30 @@ class Router {
     for (size_t i = 0; i < taken_.size(); ++i) taken_[i] = !kept[i / size];
   }
 
-  void weigh(const float* logits, const int32_t* ids, float* weights) const {
+  // Weights of sparse_mixer. Marks the chosen experts as taken once more, the best first.
+  void weigh_near(const float* logits, const int32_t* ids, float* weights) {
+    const size_t n = choice_.size(), k = static_cast<size_t>(routing_.per_token);
+    taken_.assign(n, 0);
+    for (size_t rank = 0; rank < k; ++rank) {
+      const size_t best = best_of(choice_, taken_);
+      const float most = logits[best];
+      float sum = 0;
+      for (size_t i = 0; i < n; ++i) {
+        const float distance = (most - logits[i]) / std::max(std::abs(logits[i]), most);
+        if (!taken_[i] && !(distance > static_cast<float>(routing_.near))) {
+          sum += std::exp(logits[i] - most);
+        }
+      }
+      taken_[best] = 1;
+      weights[std::find(ids, ids + k, static_cast<int32_t>(best)) - ids] = 1 / sum;
+    }
+  }
+
+  void weigh(const float* logits, const int32_t* ids, float* weights) {
     const size_t k = static_cast<size_t>(routing_.per_token);
-    if (routing_.score == RouterScore::sigmoid) {
+    if (routing_.score == RouterScore::sparse_mixer) {
+      weigh_near(logits, ids, weights);
+    } else if (routing_.score == RouterScore::sigmoid) {
       for (size_t j = 0; j < k; ++j) weights[j] = sigmoid(logits[ids[j]]);
     } else {
       float most = logits[ids[0]];

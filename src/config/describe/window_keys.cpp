@@ -138,6 +138,8 @@ constexpr WindowReader kReaders[] = {
      .usual_window = 4096,
      .usual_period = 4},
     {.model_type = "phi3", .architecture = "Phi3ForCausalLM"},
+    {.model_type = "phimoe", .architecture = "PhimoeForCausalLM"},
+    {.model_type = "phimoe", .architecture = "PhiMoEForCausalLM"},
     {.model_type = "qwen2",
      .architecture = "Qwen2ForCausalLM",
      .layer_types = true,

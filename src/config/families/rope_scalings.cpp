@@ -165,13 +165,18 @@ std::vector<double> pair_factors(const RopeSource& from, const char* key, const 
 
 void parse_longrope(const RopeSource& from, RopeConfig& out) {
   const Json& scaling = from.scaling;
-  for (const char* key : {"short_mscale", "long_mscale"}) {
-    if (const auto found = scaling.find(key)) {
-      throw Error(
-          cat(found->where(), ": is ", found->brief(), ": this part of longrope is not supported"),
-          "supported are short_factor, long_factor, original_max_position_embeddings, factor and "
-          "attention_factor");
+  const auto short_scale = scaling.find("short_mscale"), long_scale = scaling.find("long_mscale");
+  for (const auto& found : {short_scale, long_scale}) {
+    if (!found || (from.style.reads_mscales && short_scale && long_scale &&
+                   short_scale->as_double() == long_scale->as_double())) {
+      continue;
     }
+    throw Error(
+        cat(found->where(), ": is ", found->brief(), ": this part of longrope is not supported"),
+        from.style.reads_mscales
+            ? "supported are short_mscale and long_mscale of one value"
+            : "supported are short_factor, long_factor, original_max_position_embeddings, factor "
+              "and attention_factor");
   }
   out.short_factors = pair_factors(from, "short_factor", out);
   out.long_factors = pair_factors(from, "long_factor", out);
@@ -179,7 +184,9 @@ void parse_longrope(const RopeSource& from, RopeConfig& out) {
   const auto factor = scaling.find("factor");
   out.factor = factor ? positive_number(*factor)
                       : static_cast<double>(from.model.max_seq_len) / out.original_context;
-  if (const auto attention = scaling.find("attention_factor")) {
+  if (short_scale) {
+    out.attention_factor = positive_number(*short_scale);
+  } else if (const auto attention = scaling.find("attention_factor")) {
     out.attention_factor = positive_number(*attention);
   } else if (out.factor > 1) {
     out.attention_factor = std::sqrt(1 + std::log(out.factor) / std::log(out.original_context));

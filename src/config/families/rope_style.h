@@ -18,7 +18,8 @@ struct RopeStyle {
   // what rotates.
   bool checks_part = false;
   RopePairs pairs = RopePairs::halves;
-  bool reads_mscale = false;  // reads yarn's mscale and mscale_all_dim; else they are refused
+  bool reads_mscale = false;   // reads yarn's mscale and mscale_all_dim; else they are refused
+  bool reads_mscales = false;  // reads longrope's short_mscale and long_mscale; else the same
   // Layers with a window have their own plain rotation, with the base under `local_key` or else
   // `local_theta`. From transformers 5 on, rope_parameters has an object for each kind of layer.
   bool by_layer_type = false;

@@ -11,7 +11,10 @@ namespace fp8kv {
 enum class RouterScore {
   softmax,            // over all experts; the largest are chosen
   softmax_of_chosen,  // the largest logits are chosen, then a softmax over those alone
-  sigmoid             // of each logit separately
+  sigmoid,            // of each logit separately
+  // The largest logits are chosen, one after another. The weight of each is its share in a softmax
+  // over the logits near it that are not chosen yet: see Routing::near. Phi-3.5-MoE
+  sparse_mixer
 };
 
 // How a group of experts is ranked against the other groups.
@@ -24,6 +27,9 @@ enum class GroupWorth {
 struct Routing {
   int64_t per_token = 0;  // experts chosen for each token
   RouterScore score = RouterScore::softmax;
+  // For sparse_mixer, with m as the chosen logit: a logit x is near if (m - x) / max(|x|, m) is not
+  // above this.
+  double near = 0.0;
   bool normalise = false;  // the chosen experts' weights are divided by their sum
   double epsilon = 0.0;    // added to that sum
   double scale = 1.0;      // multiplies the final weights

@@ -42,6 +42,8 @@ Architecture nanochat();
 Architecture nemotron();
 Architecture olmo();
 Architecture persimmon();
+Architecture phimoe();
+Architecture phimoe_first_name();
 Architecture qwen3_omni_moe();
 Architecture qwen3_vl_moe();
 Architecture sarvam_mla();
@@ -90,6 +92,8 @@ std::span<const Architecture> family_rows() {
       nemotron(),
       olmo(),
       persimmon(),
+      phimoe(),
+      phimoe_first_name(),
       qwen3_omni_moe(),
       qwen3_vl_moe(),
       sarvam_mla(),
