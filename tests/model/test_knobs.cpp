@@ -2,12 +2,14 @@
 // can leave out a knob unnoticed.
 #include <filesystem>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
 #include <doctest/doctest.h>
 
 #include "backend/cpu/cpu_backend.h"
+#include "checkpoint/identity/kv_config.h"
 #include "checkpoint/read_model_config.h"
 #include "model/family_knobs.h"
 #include "support/models/family_model.h"
@@ -37,15 +39,19 @@ struct Logits {
   std::vector<int32_t> ids;
 };
 
-}  // namespace
-
-TEST_CASE("knobs: one that is left out takes a golden beyond its tolerance") {
-  const auto backend = make_cpu_backend(2);
+std::vector<test::Knob> all_knobs() {
   std::vector<test::Knob> knobs;
   for (const auto& some : {test::family_knobs(), test::later_knobs()}) {
     knobs.insert(knobs.end(), some.begin(), some.end());
   }
-  for (const test::Knob& knob : knobs) {
+  return knobs;
+}
+
+}  // namespace
+
+TEST_CASE("knobs: one that is left out takes a golden beyond its tolerance") {
+  const auto backend = make_cpu_backend(2);
+  for (const test::Knob& knob : all_knobs()) {
     CAPTURE(std::string(knob.what));
     CAPTURE(std::string(knob.golden));
     Logits model(knob.golden);
@@ -53,6 +59,42 @@ TEST_CASE("knobs: one that is left out takes a golden beyond its tolerance") {
     knob.leave_out(model.config);
     const auto logits = test::run_model(*model.checkpoint, model.config, *backend, model.ids);
     CHECK(test::logit_difference(logits, expected) > 5 * test::kLogitTolerance);
+  }
+}
+
+TEST_CASE("knobs: a model without one is another model, unless other parts tell") {
+  // These come after K and V.
+  const std::set<std::string> after = {"head_bias",
+                                       "head_bias, beside an untied head",
+                                       "head_bias, beside a tied head",
+                                       "head_normed",
+                                       "logit_cap",
+                                       "logit_cap, by default",
+                                       "logit_multiplier",
+                                       "logit_multiplier, with a latent",
+                                       "logit_multiplier, by default, beside experts",
+                                       "logit_multiplier, none in a wrapper",
+                                       "tied_embeddings"};
+  // These follow from which tensors there are, or from the architecture.
+  const std::set<std::string> told = {"experts.bias",
+                                      "latent.norm_eps",
+                                      "layer_input_dim",
+                                      "layer_scale",
+                                      "layer_token_multiplier",
+                                      "layer_vocab_size",
+                                      "sinks",
+                                      "turning_pairs",
+                                      "turning_pairs, without per-layer inputs",
+                                      "v_is_k",
+                                      "v_norm",
+                                      "v_norm, without per-layer inputs"};
+  for (const test::Knob& knob : all_knobs()) {
+    CAPTURE(std::string(knob.what));
+    Logits model(knob.golden);
+    const std::vector<ConfigNumber> before = kv_config(model.config);
+    knob.leave_out(model.config);
+    const bool is_same = after.contains(knob.what) || told.contains(knob.what);
+    CHECK((kv_config(model.config) == before) == is_same);
   }
 }
 

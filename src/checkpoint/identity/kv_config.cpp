@@ -146,6 +146,14 @@ void add_latent(const LatentConfig& latent, ConfigNumbers& out) {
   out.add("q_lora_rank", latent.q_rank);
 }
 
+// K and V of later layers depend on what earlier layers attend to.
+void add_indexer(const IndexerConfig& indexer, ConfigNumbers& out) {
+  out.add("index_topk", indexer.top_k);
+  out.add("index_n_heads", indexer.n_heads);
+  out.add("index_head_dim", indexer.head_dim);
+  if (indexer.pairs == RopePairs::neighbours) out.add("indexer_rope_interleave", true);
+}
+
 void add_block(const BlockConfig& block, ConfigNumbers& out) {
   const BlockConfig usual;
   const auto choice = [&](const char* key, auto chosen, auto normal,
@@ -223,6 +231,20 @@ void add_streams(const ModelConfig& config, ConfigNumbers& out) {
   out.add("altup_correct_scale", config.streams->scaled);
 }
 
+std::string score_name(RouterScore score) {
+  switch (score) {
+    case RouterScore::softmax:
+      return "softmax";
+    case RouterScore::softmax_of_chosen:
+      return "softmax_of_chosen";
+    case RouterScore::sigmoid:
+      return "sigmoid";
+    case RouterScore::sparse_mixer:
+      return "sparse_mixer";
+  }
+  assertion_failed("a RouterScore", __FILE__, __LINE__);
+}
+
 void add_experts(const ModelConfig& config, ConfigNumbers& out) {
   if (!config.experts) return;
   const ExpertsConfig& experts = *config.experts;
@@ -234,8 +256,8 @@ void add_experts(const ModelConfig& config, ConfigNumbers& out) {
   out.add("feed_forward", by_layer(config.n_layers(), [&](int64_t i) {
             return std::string(feed_forward_name(config.layer(i).feed_forward));
           }));
-  constexpr const char* kScores[] = {"softmax", "softmax_of_chosen", "sigmoid"};
-  out.add("router", kScores[static_cast<size_t>(routing.score)]);
+  out.add("router", score_name(routing.score));
+  out.add_unless(usual.routing.near, "router_near", routing.near);
   out.add_unless(usual.routing.normalise, "norm_topk_prob", routing.normalise);
   out.add_unless(usual.routing.epsilon, "router_epsilon", routing.epsilon);
   out.add_unless(usual.routing.scale, "routed_scaling_factor", routing.scale);
@@ -252,6 +274,9 @@ void add_experts(const ModelConfig& config, ConfigNumbers& out) {
   out.add_unless(usual.router_norm, "router_norm", experts.router_norm);
   out.add_unless(usual.factors, "per_expert_scale", experts.factors);
   out.add_unless(usual.multiplier, "experts_multiplier", experts.multiplier);
+  const ClampedSwiglu usual_swiglu, swiglu = experts.swiglu.value_or(usual_swiglu);
+  out.add_unless(usual_swiglu.alpha, "swiglu_alpha", swiglu.alpha);
+  out.add_unless(usual_swiglu.limit, "swiglu_limit", swiglu.limit);
 }
 
 }  // namespace
@@ -271,6 +296,7 @@ std::vector<ConfigNumber> kv_config(const ModelConfig& config) {
   add_layers(config, numbers);
   add_ropes(config, numbers);
   if (config.latent) add_latent(*config.latent, numbers);
+  if (config.indexer) add_indexer(*config.indexer, numbers);
   add_block(config.block, numbers);
   numbers.add_unless(false, "bare_norms", config.bare_norms);
   numbers.add_unless(false, "embed_norm", config.embed_norm);
