@@ -146,14 +146,6 @@ bool are_f32(TensorRole role, const Checkpoint& checkpoint, const ModelConfig& c
               kOneDtype);
 }
 
-// Sets the bytes of indexers' keys to those of this program, which keeps them in the model's dtype.
-void keep_index_keys(ModelConfig& config) {
-  const auto bytes = static_cast<int64_t>(dtype_bytes(config.dtype));
-  for (LayerDescription& layer : config.layers) {
-    if (layer.index_bytes > 0) layer.index_bytes = config.indexer->head_dim * bytes;
-  }
-}
-
 // Checks tied weights that are both stored. If they differ, transformers 5 computes with lm_head,
 // while older versions and vLLM use the embedding.
 void check_tied(const Checkpoint& checkpoint, const std::string& embedding,
@@ -357,7 +349,6 @@ ModelConfig read_model_config(const Checkpoint& checkpoint) {
   }
   if (config.indexer) {
     config.indexer->f32_weights = are_f32(TensorRole::index_weights, checkpoint, config, expected);
-    keep_index_keys(config);
   }
   const ModelWeights weights(checkpoint, config.dtype);
   const QuantConfig quant = read_quant_config(checkpoint);

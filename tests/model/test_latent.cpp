@@ -7,7 +7,6 @@
 #include "backend/cpu/cpu_backend.h"
 #include "base/log.h"
 #include "calib/collect.h"
-#include "config/describe/describe_model.h"
 #include "model/cache/kv_cache.h"
 #include "model/parts/sparse/chosen_tokens.h"
 #include "policy/make_scales.h"
@@ -140,12 +139,11 @@ TEST_CASE("sparse attention: the cache has keys of the indexer where it leaves o
   const test::FamilyModel wide("deepseek-v32-tied");  // chooses more tokens than its context has
   CHECK_FALSE(wide.config.indexer);
   // Runtimes take 8 codes and a scale for a key. Here it has the model's dtype.
-  const ModelDescription described = describe_model(model.checkpoint.config());
-  CHECK(kv_bytes_per_token(described, DType::f8_e4m3) == 3 * (30 + 12));
-  CHECK(kv_bytes_per_token(model.config, DType::f8_e4m3) == 3 * (30 + 8 * 4));
-  CHECK(kv_bytes_per_token(wide.config, DType::f8_e4m3) == 3 * 30);
+  CHECK(kv_bytes_per_token(model.config, DType::f8_e4m3) == 3 * (30 + 12));
+  CHECK(kept_bytes_per_token(model.config, DType::f8_e4m3) == 3 * (30 + 8 * 4));
+  CHECK(kept_bytes_per_token(wide.config, DType::f8_e4m3) == 3 * 30);
   const KvCache cache(*backend, model.config, {.dtype = DType::f8_e4m3, .n_pages = 2}, nullptr);
-  CHECK(cache.bytes() == 2 * kPageSize * kv_bytes_per_token(model.config, DType::f8_e4m3));
+  CHECK(cache.bytes() == 2 * kPageSize * kept_bytes_per_token(model.config, DType::f8_e4m3));
   const PagedKv keys = cache.index_keys(1);
   CHECK(keys.head_dim == 8);
   CHECK(keys.v_in_k == 2);

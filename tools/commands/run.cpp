@@ -53,10 +53,10 @@ void report_padding(uint64_t ids, Log& log) {
 }
 
 void report_cache(const KvCache& cache, const ModelConfig& config, Log& log) {
-  const auto here = kv_bytes_per_token(config, cache.dtype());
+  const auto here = kept_bytes_per_token(config, cache.dtype());
   const auto fit = [&](const CacheType& dtype) {
     return grouped(static_cast<uint64_t>(cache.pages() * kPageSize) * here /
-                   kv_bytes_per_token(config, dtype));
+                   kept_bytes_per_token(config, dtype));
   };
   log.note(cat("KV cache: ", grouped(here), " bytes a token; ",
                human_bytes(static_cast<uint64_t>(cache.pages() * kPageSize) * here), " hold ",
@@ -102,7 +102,7 @@ void run_command(const RunOptions& options) {
   const Runner& runner = generator.runner();
   const CacheDemand demand = prompts.streams() ? demand_of_stream(generation, config)
                                                : demand_of(requests, generation, config);
-  const uint64_t page_bytes = kv_bytes_per_token(config, choice.dtype) * kPageSize;
+  const uint64_t page_bytes = kept_bytes_per_token(config, choice.dtype) * kPageSize;
   const auto choose = [&] {
     return choose_pages(options.gpu_memory, *backend, runner, page_bytes, demand);
   };

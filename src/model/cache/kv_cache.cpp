@@ -37,7 +37,20 @@ PoolBytes pool_bytes(const LayerDescription& layer, const CacheType& type) {
   return {heads * k_row_bytes(layer, type.k), heads * v_row_bytes(layer, type.v)};
 }
 
+uint64_t index_key_bytes(const ModelConfig& config) {
+  return static_cast<uint64_t>(config.indexer->head_dim) * dtype_bytes(config.dtype);
+}
+
 }  // namespace
+
+uint64_t kept_bytes_per_token(const ModelConfig& config, const ModelCache& cache) {
+  uint64_t bytes = kv_bytes_per_token(config, cache);
+  for (const LayerDescription& layer : config.layers) {
+    if (layer.index_bytes == 0) continue;
+    bytes = bytes - static_cast<uint64_t>(layer.index_bytes) + index_key_bytes(config);
+  }
+  return bytes;
+}
 
 KvCache::KvCache(Backend& backend, const ModelConfig& config, const KvCacheOptions& options,
                  const KvScales* scales)
@@ -95,7 +108,7 @@ void KvCache::add_index_keys(const ModelConfig& config) {
   index_row_.n_kv_heads = 1;
   index_row_.head_dim = static_cast<int32_t>(indexer.head_dim);
   index_row_.v_in_k = static_cast<int32_t>(indexer.head_dim - config.latent->rope_dim);
-  const auto bytes = static_cast<uint64_t>(indexer.head_dim) * dtype_bytes(config.dtype);
+  const uint64_t bytes = index_key_bytes(config);
   if (options_.memory == CacheMemory::in_turn) {
     index_pools_[kInTurn] = new_pools(bytes, 0).k;
     return;

@@ -34,6 +34,10 @@ struct KvCacheOptions {
   CacheMemory memory = CacheMemory::all;
 };
 
+// The bytes that a cache keeps for a token: kv_bytes_per_token, but with indexers' keys in the
+// model's dtype. REQUIRES can_hold.
+uint64_t kept_bytes_per_token(const ModelConfig& config, const ModelCache& cache);
+
 class KvCache {
  public:
   // `scales` are in the format that scales_for names; null means 1 everywhere. One scale per tensor
