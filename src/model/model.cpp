@@ -164,6 +164,7 @@ std::optional<ConstTensorView> Forward::choose(int64_t index, const LayerWeights
                                                const AttentionInputs& inputs, const Batch& batch,
                                                const TokenChoice& choice) {
   if (!indexer_) return std::nullopt;
+  FP8KV_ASSERT(choice.chosen.data != nullptr);
   if (weights.indexer) {
     const int64_t n = inputs.q.shape[0];
     indexer_->run(*weights.indexer, {view_of(normed_, n, config_.dim), latent_->q_vector(n)},

@@ -102,11 +102,11 @@ TEST_CASE("architectures: what is not computed of latent attention is refused by
         "config.json: index_head_dim: is 6, expected an even number above 6, of which "
         "qk_rope_head_dim rotate");
   CHECK(refused("deepseek-v32", "q_lora_rank", "null") ==
-        "config.json: index_head_dim: the indexer reads the vector behind Q, but q_lora_rank is "
-        "absent");
+        "config.json: the key 'q_lora_rank' is missing, and the indexer reads the vector of that "
+        "size that Q is made from");
   CHECK(refused("glm-moe-dsa-shared", "indexer_types", R"(["shared", "full", "full"])") ==
-        "config.json: index_head_dim: layer 0 reuses the choice of a layer before it, expected "
-        "its own");
+        "config.json: layer 0 has no indexer of its own by indexer_types, index_topk_pattern or "
+        "index_topk_freq, and no layer before it has one");
   CHECK(refused("glm-moe-dsa-seven", "indexer_types", R"(["full"])") ==
         R"(config.json: indexer_types: is ["full"], expected one for each of 3 layers)");
 }

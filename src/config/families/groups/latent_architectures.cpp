@@ -112,10 +112,14 @@ void parse_indexer(const Json& text, RopePairs pairs, ModelConfig& out) {
          out.latent->rope_dim, ", of which qk_rope_head_dim rotate");
   }
   if (out.latent->q_rank == 0) {
-    fail(head_dim.where(), ": the indexer reads the vector behind Q, but q_lora_rank is absent");
+    fail(text.where(),
+         ": the key 'q_lora_rank' is missing, and the indexer reads the vector of that ",
+         "size that Q is made from");
   }
   if (out.layers.front().index_bytes == 0) {
-    fail(head_dim.where(), ": layer 0 reuses the choice of a layer before it, expected its own");
+    fail(text.where(),
+         ": layer 0 has no indexer of its own by indexer_types, index_topk_pattern or ",
+         "index_topk_freq, and no layer before it has one");
   }
   out.indexer = indexer;
 }
