@@ -92,6 +92,7 @@ Exaone4_5_ForConditionalGeneration exaone4_5
 Qwen2_5OmniForConditionalGeneration qwen2_5_omni
 Qwen2_5OmniModel qwen2_5_omni
 InternS1ForConditionalGeneration interns1
+LlamaForCausalLMEagle3 llama_eagle3
 """.split()
 PAIRS = list(zip(MODELS[::2], MODELS[1::2], strict=True))
 

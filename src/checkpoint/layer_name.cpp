@@ -3,7 +3,14 @@
 #include <charconv>
 #include <system_error>
 
+#include "base/error.h"
+
 namespace fp8kv {
+namespace {
+
+constexpr std::string_view kWithoutNumber = kLayersNames[2];
+
+}  // namespace
 
 std::optional<LayerName> split_layer_name(std::string_view name) {
   for (const std::string_view layers : kLayersNames) {
@@ -21,6 +28,10 @@ std::optional<LayerName> split_layer_name(std::string_view name, std::string_vie
   parts.prefix = name.substr(0, at);
   parts.layers = layers;
   const std::string_view after = name.substr(at + layers.size());
+  if (layers == kWithoutNumber) {
+    parts.rest = after;
+    return parts;
+  }
   const char* end = after.data() + after.size();
   const auto [stop, error] = std::from_chars(after.data(), end, parts.layer);
   if (error != std::errc() || parts.layer < 0 || stop == end || *stop != '.') return std::nullopt;
@@ -28,6 +39,10 @@ std::optional<LayerName> split_layer_name(std::string_view name, std::string_vie
   if (after[0] == '-' || (digits > 1 && after[0] == '0')) return std::nullopt;
   parts.rest = after.substr(digits + 1);
   return parts;
+}
+
+std::string layer_path(std::string_view stack, int64_t layer) {
+  return stack.ends_with(kWithoutNumber) ? std::string(stack) : cat(stack, layer, ".");
 }
 
 std::optional<std::string_view> in_attention(std::string_view rest) {

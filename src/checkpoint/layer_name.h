@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 
 namespace fp8kv {
@@ -18,15 +19,19 @@ struct LayerName {
 };
 
 // The names that models give their stack of layers. Nearly all use the first; GPT-2, Falcon and
-// StarCoder 1 use the second.
-inline constexpr std::array<std::string_view, 2> kLayersNames = {"layers.", "h."};
+// StarCoder 1 use the second. EAGLE-3 drafters have one layer under the third, without a number.
+inline constexpr std::array<std::string_view, 3> kLayersNames = {"layers.", "h.", "midlayer."};
 
-// Splits a name at its last "layers.", or else at its last "h.". Returns nullopt unless a plain
-// decimal number follows.
+// Splits a name at its last "layers.", or else at its last "h." or "midlayer.". Returns nullopt
+// unless a plain decimal number follows, where the layers have numbers.
 std::optional<LayerName> split_layer_name(std::string_view name);
 
 // Likewise, but splits at `layers` only.
 std::optional<LayerName> split_layer_name(std::string_view name, std::string_view layers);
+
+// The beginning of the names in a layer: "model.layers.12." for "model.layers." and 12. `stack` is
+// the prefix and the name of the layers.
+std::string layer_path(std::string_view stack, int64_t layer);
 
 // The names that models give a layer's attention. Nearly all use the first, Nemotron-H the second,
 // GPT-NeoX and InternLM 2 the third, Falcon the fourth, GPT-2 and StarCoder 1 the last.

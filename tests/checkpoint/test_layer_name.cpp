@@ -35,6 +35,18 @@ TEST_CASE("layer_name: where there are no 'layers.', the stack may be called 'h.
   }
 }
 
+TEST_CASE("layer_name: the one layer of a drafter has no number") {
+  const auto parts = split_layer_name("midlayer.self_attn.k_proj.weight");
+  REQUIRE(parts);
+  CHECK(parts->prefix.empty());
+  CHECK(parts->layers == "midlayer.");
+  CHECK(parts->layer == 0);
+  CHECK(parts->rest == "self_attn.k_proj.weight");
+  CHECK(layer_path("midlayer.", 0) == "midlayer.");
+  CHECK(layer_path("model.layers.", 12) == "model.layers.12.");
+  CHECK_FALSE(split_layer_name("amidlayer.self_attn.k_proj.weight"));
+}
+
 TEST_CASE("layer_name: what is of the attention follows any of its names and a dot") {
   CHECK(in_attention("self_attn.k_scale") == "k_scale");
   CHECK(in_attention("mixer.k_proj.weight") == "k_proj.weight");

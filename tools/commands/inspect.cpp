@@ -1,5 +1,6 @@
 #include "base/error.h"
 #include "checkpoint/describe_checkpoint.h"
+#include "checkpoint/drafts/drafter.h"
 #include "checkpoint/identity/fingerprint.h"
 #include "checkpoint/identity/model_identity.h"
 #include "checkpoint/partial_folder.h"
@@ -71,7 +72,9 @@ void inspect_checkpoint(const InspectOptions& options) {
   const Checkpoint checkpoint = Checkpoint::open(options.path);
   CheckpointView view{checkpoint, describe_model(checkpoint), {}, {}, {}, {}};
   try {
-    const ModelConfig config = read_model_config(checkpoint);
+    view.is_drafter = is_drafter(checkpoint.tensors());
+    const ModelConfig config =
+        view.is_drafter ? read_drafter_config(checkpoint) : read_model_config(checkpoint);
     if (!checkpoint.is_partial()) {
       view.fingerprint = fingerprint_of(model_identity(checkpoint, config));
     }

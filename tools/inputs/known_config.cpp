@@ -5,12 +5,16 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "checkpoint/drafts/drafter.h"
 #include "checkpoint/read_model_config.h"
 
 namespace fp8kv {
 
-ModelConfig read_known_config(const Checkpoint& checkpoint, bool strict, Log& log) {
-  ModelConfig config = read_model_config(checkpoint);
+namespace {
+
+// Warns of unknown keys, or refuses them.
+ModelConfig with_known_keys(ModelConfig config, const Checkpoint& checkpoint, bool strict,
+                            Log& log) {
   if (config.unknown_keys.empty()) return config;
   std::vector<std::string> names;
   for (const std::string& key : config.unknown_keys) names.push_back(quote(key));
@@ -24,6 +28,21 @@ ModelConfig read_known_config(const Checkpoint& checkpoint, bool strict, Log& lo
   log.warn(cat(found, ": if ", one ? "it changes" : "they change",
                " what the model computes, that is not done"));
   return config;
+}
+
+}  // namespace
+
+ModelConfig read_known_config(const Checkpoint& checkpoint, bool strict, Log& log) {
+  if (is_drafter(checkpoint.tensors())) {
+    throw Error(cat(quote(checkpoint.folder().string()),
+                    ": is a drafter (EAGLE-3), which computes from hidden states of another model"),
+                "'fp8kv calibrate' with --target MODEL measures it; nothing else runs it here");
+  }
+  return with_known_keys(read_model_config(checkpoint), checkpoint, strict, log);
+}
+
+ModelConfig read_known_drafter(const Checkpoint& checkpoint, bool strict, Log& log) {
+  return with_known_keys(read_drafter_config(checkpoint), checkpoint, strict, log);
 }
 
 }  // namespace fp8kv

@@ -8,6 +8,10 @@
 namespace fp8kv {
 
 // Calls read_model_config. Notes unknown keys on `log`, or throws for them with `strict`.
+// Refuses drafters.
 ModelConfig read_known_config(const Checkpoint& checkpoint, bool strict, Log& log);
+
+// Likewise, with read_drafter_config.
+ModelConfig read_known_drafter(const Checkpoint& checkpoint, bool strict, Log& log);
 
 }  // namespace fp8kv

@@ -3,13 +3,12 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "checkpoint/drafts/stored_tensor.h"
 #include "checkpoint/model_weights.h"
 #include "core/model/tensor_roles.h"
 
 namespace fp8kv {
 namespace {
-
-constexpr const char* kNotMeasured = "its scales have to come from elsewhere";
 
 // The number of the last layer with full attention and its own cache; -1 if there is none.
 int64_t last_full_layer(const ModelConfig& config) {
@@ -59,14 +58,6 @@ bool is_before_attention(const ModelTensor& tensor) {
   return part == RolePart::embedding || part == RolePart::cached;
 }
 
-void check_tensor(const ModelWeights& weights, const ModelTensor& tensor) {
-  const Weight weight = weights.at(tensor);
-  if (weight.shape == tensor.shape && is_compute_dtype(weight.dtype)) return;
-  throw Error(cat("tensor ", quote(tensor.name), ": is ", dtype_name(weight.dtype), " ",
-                  weight.shape.text(), ", expected numbers of the shape ", tensor.shape.text()),
-              kNotMeasured);
-}
-
 ModelTensor tensor_named(const std::string& name, const Shape& shape, TensorRole role) {
   ModelTensor tensor;
   tensor.name = name + ".weight";
@@ -92,7 +83,7 @@ DraftModel read_draft_model(const Checkpoint& checkpoint, const ModelConfig& con
   if (!known || like < 0 || !is_plain(config)) {
     throw Error(cat("draft layers of the kind ", quote(layer.kind->name), " in ",
                     config.architecture, " are not computed here"),
-                kNotMeasured);
+                kDraftNotMeasured);
   }
   DraftModel draft{layer, config_of(config, layer, like), layer.number, {}, {}, {}};
   const ModelWeights weights(checkpoint, config.dtype);
@@ -104,10 +95,10 @@ DraftModel read_draft_model(const Checkpoint& checkpoint, const ModelConfig& con
   draft.product =
       tensor_named(name(entry.product), Shape{config.dim, 2 * config.dim}, TensorRole::o);
   for (const ModelTensor& tensor : layer_tensors(draft.config, draft.index)) {
-    if (is_before_attention(tensor)) check_tensor(weights, tensor);
+    if (is_before_attention(tensor)) check_stored(weights, tensor);
   }
   for (const ModelTensor* tensor : {&draft.embedding_norm, &draft.hidden_norm, &draft.product}) {
-    check_tensor(weights, *tensor);
+    check_stored(weights, *tensor);
   }
   return draft;
 }

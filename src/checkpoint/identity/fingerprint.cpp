@@ -36,7 +36,7 @@ struct Stack {
 
 std::string projection_name(const Stack& stack, int64_t layer, std::string_view projection,
                             std::string_view part) {
-  return cat(stack.layers, layer, ".", stack.attention, projection, ".", part);
+  return cat(layer_path(stack.layers, layer), stack.attention, projection, ".", part);
 }
 
 // The parts of a name such as "model.layers.3.self_attn.k_proj.weight".

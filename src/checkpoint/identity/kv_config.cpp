@@ -154,6 +154,13 @@ void add_indexer(const IndexerConfig& indexer, ConfigNumbers& out) {
   if (indexer.pairs == RopePairs::neighbours) out.add("indexer_rope_interleave", true);
 }
 
+void add_drafter(const DrafterConfig& drafter, ConfigNumbers& out) {
+  out.add("hidden_size of the drafter", drafter.dim);
+  out.add("target_hidden_size", drafter.target_dim);
+  std::vector<double> layers(drafter.hidden_layers.begin(), drafter.hidden_layers.end());
+  out.add_unless(std::string(), "eagle_aux_hidden_state_layer_ids", numbers(layers));
+}
+
 void add_block(const BlockConfig& block, ConfigNumbers& out) {
   const BlockConfig usual;
   const auto choice = [&](const char* key, auto chosen, auto normal,
@@ -297,6 +304,7 @@ std::vector<ConfigNumber> kv_config(const ModelConfig& config) {
   add_ropes(config, numbers);
   if (config.latent) add_latent(*config.latent, numbers);
   if (config.indexer) add_indexer(*config.indexer, numbers);
+  if (config.drafter) add_drafter(*config.drafter, numbers);
   add_block(config.block, numbers);
   numbers.add_unless(false, "bare_norms", config.bare_norms);
   numbers.add_unless(false, "embed_norm", config.embed_norm);

@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "checkpoint/drafts/drafter.h"
 #include "checkpoint/identity/equalized_from.h"
 #include "checkpoint/identity/fingerprint.h"
 #include "checkpoint/identity/model_identity.h"
@@ -49,7 +50,8 @@ class MadeFor {
  private:
   // Samples rows only if the identity of the scales has rows.
   ModelIdentity identity_of_model() const {
-    const ModelConfig config = read_model_config(checkpoint_);
+    const ModelConfig config = is_drafter(checkpoint_.tensors()) ? read_drafter_config(checkpoint_)
+                                                                 : read_model_config(checkpoint_);
     ModelIdentity identity = model_identity(checkpoint_, config);
     if (from_.model_identity && !from_.model_identity->rows.empty()) {
       identity.rows = sampled_rows(checkpoint_, config);

@@ -113,7 +113,16 @@ std::string sampled_experts(const ModelWeights& weights,
 bool joins_embedding(const ModelTensor& tensor) {
   const TensorRole role = tensor.parts.front().role;
   return role == TensorRole::positions || role == TensorRole::embed_up ||
-         role == TensorRole::stream_in || role == TensorRole::embed_norm;
+         role == TensorRole::stream_in || role == TensorRole::embed_norm ||
+         role == TensorRole::hidden_product || role == TensorRole::hidden_norm ||
+         role == TensorRole::token_norm;
+}
+
+// Drafters may take the embedding of their target.
+bool has_no_embedding(const ModelConfig& config, const std::vector<ModelTensor>& outer) {
+  return config.drafter && std::none_of(outer.begin(), outer.end(), [](const ModelTensor& tensor) {
+           return tensor.parts.front().role == TensorRole::embedding;
+         });
 }
 
 }  // namespace
@@ -160,16 +169,19 @@ ModelIdentity model_identity(const Checkpoint& checkpoint, const ModelConfig& co
     }
     identity.layers.push_back(std::move(layer).done());
   }
-  // Tied models store one matrix under one of two names.
-  const std::string own = weight_name(config, TensorRole::embedding);
-  const std::string name = checkpoint.find(own) ? own : weight_name(config, TensorRole::lm_head);
-  const auto embedding = std::find_if(
-      outer.begin(), outer.end(), [&](const ModelTensor& tensor) { return tensor.name == name; });
-  FP8KV_ASSERT(embedding != outer.end());
-  const Weight embeddings = weights.at(*embedding);
   WeightsDigest of_embedding;
-  of_embedding.add("embedding", embeddings, sampled_embedding(weights, embeddings),
-                   kEmbeddingSamples);
+  std::string own, name;
+  if (!has_no_embedding(config, outer)) {
+    // Tied models store one matrix under one of two names.
+    own = weight_name(config, TensorRole::embedding);
+    name = checkpoint.find(own) ? own : weight_name(config, TensorRole::lm_head);
+    const auto embedding = std::find_if(
+        outer.begin(), outer.end(), [&](const ModelTensor& tensor) { return tensor.name == name; });
+    FP8KV_ASSERT(embedding != outer.end());
+    const Weight embeddings = weights.at(*embedding);
+    of_embedding.add("embedding", embeddings, sampled_embedding(weights, embeddings),
+                     kEmbeddingSamples);
+  }
   for (const ModelTensor& tensor : outer) {
     if (tensor.name == name || tensor.name == own || !weights.find(tensor)) continue;
     add(tensor, joins_embedding(tensor) ? of_embedding : rest);

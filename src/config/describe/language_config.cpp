@@ -8,7 +8,7 @@ namespace {
 
 // Outer wrappers come first: Qwen2.5-Omni has thinker_config.text_config.
 constexpr const char* kWrappers[] = {"thinker_config", "text_config", "language_config",
-                                     "llm_config"};
+                                     "llm_config", "transformer_layer_config"};
 
 }  // namespace
 

@@ -132,4 +132,11 @@ RoleTensor tensor_of_indexer(TensorRole role, const ModelConfig& config, bool ch
   }
 }
 
+RoleTensor tensor_of_drafter(TensorRole role, const ModelConfig& config) {
+  const bool exists = config.drafter.has_value();
+  const DrafterConfig drafter = config.drafter.value_or(DrafterConfig());
+  if (role == hidden_product) return {{drafter.dim, kDrafterStates * drafter.target_dim}, exists};
+  return {{drafter.dim}, exists};
+}
+
 }  // namespace fp8kv

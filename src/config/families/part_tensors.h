@@ -25,6 +25,7 @@ RoleTensor tensor_of_state(TensorRole role, const ModelConfig& config, bool has_
 RoleTensor tensor_of_latent(TensorRole role, const ModelConfig& config);
 
 // The tensor of a role of a sparse indexer. It exists only in layers that choose tokens themselves.
+RoleTensor tensor_of_drafter(TensorRole role, const ModelConfig& config);
 RoleTensor tensor_of_indexer(TensorRole role, const ModelConfig& config, bool chooses);
 
 }  // namespace fp8kv

@@ -12,12 +12,13 @@ namespace {
 using enum TensorRole;
 
 constexpr std::string_view kLayer = "{}";
+constexpr std::string_view kDrafterLayer = "model.midlayer.";  // the one layer, without a number
 constexpr std::string_view kExpert = "{e}";
 constexpr std::string_view kHead = "{h}";
 constexpr std::string_view kStream = "{s}";
 
 bool is_of_layer(const TensorRow& row) {
-  return row.name.find(kLayer) != row.name.npos;
+  return row.name.find(kLayer) != row.name.npos || row.name.starts_with(kDrafterLayer);
 }
 
 std::string with_number(const std::string& name, std::string_view place, int64_t number) {
@@ -115,10 +116,16 @@ RoleTensor tensor_of(TensorRole role, const ModelConfig& config, int64_t layer) 
   const bool other_size = config.embed_dim > 0;
   const bool has_inputs = config.layer_input_dim > 0;
   const int64_t hidden_dim = config.hidden_dim_of(layer);
-  const int64_t embed_dim = other_size ? config.embed_dim : config.dim;
+  const int64_t embed_dim = other_size       ? config.embed_dim
+                            : config.drafter ? config.drafter->dim
+                                             : config.dim;
   switch (role) {
     case embedding:
       return {{config.vocab_size, embed_dim}};
+    case hidden_product:
+    case hidden_norm:
+    case token_norm:
+      return tensor_of_drafter(role, config);
     case embed_up:
       return {{config.dim, embed_dim}, other_size};
     case positions:

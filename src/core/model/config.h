@@ -74,6 +74,20 @@ struct IndexerConfig {
   bool operator==(const IndexerConfig&) const = default;
 };
 
+// A drafter (EAGLE-3): one layer that drafts tokens for another model, its target. The layer's
+// input is the next token's embedding, normed, beside a normed product of hidden states of the
+// target: ModelConfig::dim is 2 * dim.
+struct DrafterConfig {
+  int64_t dim = 0;         // of its embedding, and of the product
+  int64_t target_dim = 0;  // of the target
+  // The target's layers whose inputs it reads, ascending; empty: the second, the one in the middle
+  // and the third from the end.
+  std::vector<int64_t> hidden_layers = {};
+  bool operator==(const DrafterConfig&) const = default;
+};
+// Each drafter reads so many hidden states.
+inline constexpr int64_t kDrafterStates = 3;
+
 // All fields are set, and no layer is Mixing::unknown.
 struct ModelConfig : ModelDescription {
   DType dtype = DType::f16;  // dtype of the weights: f32, f16 or bf16
@@ -107,6 +121,7 @@ struct ModelConfig : ModelDescription {
   std::optional<IndexerConfig> indexer;        // absent if it never leaves out a token
   std::optional<ExpertsConfig> experts;        // for layers with FeedForward::experts
   std::optional<RecurrenceConfig> recurrence;  // for layers that keep a state
+  std::optional<DrafterConfig> drafter;  // a drafter; it cannot be computed without its target
   bool qkv_bias = false;
   bool o_bias = false;
   bool mlp_bias = false;

@@ -18,7 +18,10 @@ enum class TensorRole {
   layer_embedding,
   layer_projection,
   layer_projection_norm,
-  stream_in,  // several streams: makes each stream but the first from the embedding
+  stream_in,       // several streams: makes each stream but the first from the embedding
+  hidden_product,  // [dim, 3 * target_dim]: of a drafter, like the next two; see DrafterConfig
+  hidden_norm,
+  token_norm,  // of the next token's embedding
   attn_norm,
   stream_norm,     // this and the next two predict the streams before a layer runs
   stream_router,   // [streams, dim]

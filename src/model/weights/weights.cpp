@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 
+#include "core/model/tensor_roles.h"
 #include "model/weights/place_expert.h"
 #include "model/weights/place_tensor.h"
 
@@ -79,7 +80,10 @@ Norm plain_norm(const ModelConfig& config, int64_t size, const WeightSource& sou
 std::vector<ModelTensor> needed_tensors(const ModelConfig& config, int64_t index, LayerPart part) {
   std::vector<ModelTensor> tensors = layer_tensors(config, index);
   if (part == LayerPart::up_to_kv) std::erase_if(tensors, comes_after_kv);
-  std::erase_if(tensors, is_number);
+  std::erase_if(tensors, [](const ModelTensor& tensor) {
+    // A drafter names the norms of its input like a layer's.
+    return is_number(tensor) || role_row(tensor.parts.front().role).part == RolePart::embedding;
+  });
   return tensors;
 }
 

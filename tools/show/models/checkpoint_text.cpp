@@ -61,7 +61,9 @@ std::vector<DraftLayer> drafts_in(const CheckpointView& view) {
 std::string checkpoint_description(const CheckpointView& view) {
   const ModelDescription& model = view.model;
   const std::string verdict =
-      view.not_runnable ? cat("not runnable here: ", view.not_runnable->what()) : "supported";
+      view.not_runnable ? cat("not runnable here: ", view.not_runnable->what())
+      : view.is_drafter ? "a drafter (EAGLE-3): calibrate it with --target MODEL"
+                        : "supported";
   const std::string address = view.checkpoint.address();
   std::string text = address.empty() ? described("folder", plain(view.checkpoint.folder().string()))
                                      : described("address", plain(address));
@@ -101,7 +103,9 @@ std::string checkpoint_json(const CheckpointView& view) {
   json.member("folder", utf8_name(view.checkpoint.folder().string()));
   if (view.checkpoint.is_partial()) json.member("address", view.checkpoint.address());
   json.member("architecture", model.architecture).member("model_type", model.model_type);
-  json.member("supported", !view.not_runnable).member("n_layers", model.n_layers());
+  json.member("supported", !view.not_runnable && !view.is_drafter);
+  if (view.is_drafter) json.member("drafter", true);
+  json.member("n_layers", model.n_layers());
   json.member("n_heads", model.n_heads).member("n_kv_heads", model.n_kv_heads());
   json.member("head_dim", model.head_dim()).member("max_seq_len", model.max_seq_len);
   unknown_keys_json(json, view.unknown_keys);

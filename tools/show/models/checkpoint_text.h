@@ -21,6 +21,7 @@ struct CheckpointView {
   FoundScales found;
   std::string stored_as = {};  // ModelConfig::stored_as, for runnable models
   std::string compute_dtype = {};
+  bool is_drafter = false;  // it drafts for another model: read_drafter_config
 };
 
 std::string checkpoint_description(const CheckpointView& view);
