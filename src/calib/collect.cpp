@@ -2,12 +2,14 @@
 
 #include "base/error.h"
 #include "base/interrupt.h"
-#include "calib/draft_pass.h"
+#include "calib/drafts/draft_pass.h"
+#include "calib/drafts/drafter_pass.h"
 #include "calib/measure/scale_losses.h"
 #include "calib/windows/memory_plan.h"
 #include "calib/windows/residual.h"
 #include "calib/windows/window_plan.h"
 #include "calib/windows/workspace.h"
+#include "checkpoint/drafts/drafter.h"
 #include "data/dataset.h"
 #include "model/embedding.h"
 #include "model/weights/weights.h"
@@ -34,8 +36,9 @@ class Collector {
         windows_(windows),
         options_(options),
         activation_(backend.activation_dtype(config.dtype)),
-        whole_(options.inputs != nullptr || options.losses || !options.drafts.empty()),
-        n_layers_(whole_ ? config.n_layers() : config.layers_to_last_cache()),
+        whole_(options.inputs != nullptr || options.losses || !options.drafts.empty() ||
+               options.drafter != nullptr),
+        n_layers_(layers_to_run()),
         plan_(plan_windows(windows, {options.parts.begin(), options.parts.end()},
                            options.batch_rows)),
         memory_(plan_memory(checkpoint, config, backend, plan_, layers_from(0), bound())) {}
@@ -57,7 +60,12 @@ class Collector {
     ResidualStream residual = with_context("activations", [&] {
       return ResidualStream(backend_, plan_, config_.stream_dim(), activation_, memory_.resident);
     });
-    const auto left = static_cast<uint64_t>(n_layers_ - done) + options_.drafts.size();
+    if (options_.drafter) {
+      hidden_.emplace(hidden_layers_of(options_.drafter->config, config_), plan_, config_.dim,
+                      activation_);
+    }
+    const auto left = static_cast<uint64_t>(n_layers_ - done) + options_.drafts.size() +
+                      (options_.drafter ? 1 : 0);
     Progress progress(log, "calibrating", left * plan_.batches.size());
     run_layers(done, residual, progress);
     for (const DraftModel& draft : options_.drafts) {
@@ -67,6 +75,7 @@ class Collector {
               .value_or(LayerMagnitudes()));
       checkpoint_.check_unchanged();
     }
+    if (options_.drafter) return of_drafter(residual, progress);
     fill_up();
     return std::move(found_);
   }
@@ -96,6 +105,35 @@ class Collector {
     }
   }
 
+  int64_t layers_to_run() const {
+    if (options_.drafter) return hidden_layers_of(options_.drafter->config, config_).back();
+    return whole_ ? config_.n_layers() : config_.layers_to_last_cache();
+  }
+
+  // Runs the drafter over all windows. Its amax after each part of the text is in the result.
+  CollectedMagnitudes of_drafter(ResidualStream& residual, Progress& progress) {
+    CollectedMagnitudes found;
+    for (size_t part = 0; part < kTextParts; ++part) {
+      found.parts[part].tokens = found_.parts[part].tokens;
+    }
+    for (size_t i = 0; i < plan_.batches.size(); ++i) {
+      const TensorView rows = residual.begin(i);
+      if (hidden_->wants(n_layers_)) hidden_->keep(backend_, n_layers_, plan_.batches[i], rows);
+      residual.end();
+    }
+    const auto note = [&](const WindowBatch& batch, const TensorView& magnitudes) {
+      for (size_t part = 0; part < kTextParts; ++part) {
+        if (options_.parts[part] != batch.first + batch.count) continue;
+        found.parts[part].layers = {download_amax(backend_, magnitudes)};
+      }
+    };
+    found.layers = {collect_drafter(
+        {*options_.drafter, checkpoint_, config_, backend_, windows_, plan_, *hidden_}, progress,
+        note)};
+    options_.drafter->checkpoint.check_unchanged();
+    return found;
+  }
+
   // Adds empty entries for the layers that were not run.
   void fill_up() {
     const auto all = static_cast<size_t>(config_.n_layers());
@@ -110,6 +148,7 @@ class Collector {
     MemoryBound bound = options_.max_memory;
     if (!options_.drafts.empty()) bound.beside += draft_bytes(config_, backend_, plan_);
     if (options_.losses) bound.beside += loss_bytes(config_, backend_, plan_);
+    if (options_.drafter) bound.beside += drafter_bytes(options_.drafter->config, backend_, plan_);
     return bound;
   }
 
@@ -166,7 +205,9 @@ class Collector {
         if (whole) now.input = embedding.layer_input(step, index);
         now.choice = {workspace.rows.cache.index_keys(index),
                       workspace.chosen.rows(batch.first_row, batch.rows)};
-        workspace.forward.layer(index, of_layer, residual.begin(i), now);
+        const TensorView rows = residual.begin(i);
+        if (hidden_ && hidden_->wants(index)) hidden_->keep(backend_, index, batch, rows);
+        workspace.forward.layer(index, of_layer, rows, now);
         residual.end();
         progress.advance();
         note_parts(batch.first + batch.count, magnitudes);
@@ -236,6 +277,7 @@ class Collector {
   const MemoryPlan memory_;
   std::vector<int64_t> lengths_;  // of the batch's windows
   CollectedMagnitudes found_;
+  std::optional<HiddenStates> hidden_;  // with a drafter
 };
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "backend/backend.h"
 #include "base/log.h"
 #include "calib/calibration_state.h"
+#include "calib/drafts/drafter_pass.h"
 #include "calib/measure/collected.h"
 #include "calib/measure/input_ranges.h"
 #include "calib/measure/key_samples.h"
@@ -51,6 +52,10 @@ struct CollectOptions {
   bool losses = false;
   // Also measures these draft layers behind the last one, which makes every layer run as a whole.
   std::span<const DraftModel> drafts = {};
+  // Measures this drafter in place of the model, which is its target: the result has one layer, the
+  // drafter's. The model runs up to the last layer whose input the drafter reads. REQUIRES none of
+  // the options above but `max_memory`, `stream`, `batch_rows` and `parts`.
+  const Drafter* drafter = nullptr;
 };
 
 // Reads each weight once, in file order. Memory: two layers of weights, the residual stream of all

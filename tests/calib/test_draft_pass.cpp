@@ -1,4 +1,3 @@
-#include <cmath>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -37,14 +36,6 @@ struct Drafted {
   DraftModels drafts;
 };
 
-void check_heads(const std::vector<MagnitudeCounts>& heads, const Json& expected) {
-  const std::vector<double> amax = test::numbers_of(expected);
-  REQUIRE(heads.size() == amax.size());
-  for (size_t head = 0; head < heads.size(); ++head) {
-    CHECK(std::abs(heads[head].amax - amax[head]) < test::kAmaxTolerance * amax[head]);
-  }
-}
-
 bool same_maxima(const LayerMagnitudes& a, const LayerMagnitudes& b) {
   return layer_amax(a) == layer_amax(b);
 }
@@ -61,8 +52,8 @@ TEST_CASE("draft pass: K and V of a draft layer reach what transformers' layer c
     CHECK(drafted.drafts.measured[0].layer.name == golden.layer);
     const CollectedMagnitudes found = drafted.collect_over(golden, {golden.ids});
     REQUIRE(found.drafts.size() == 1);
-    check_heads(found.drafts[0].k, golden.golden.at("k_amax"));
-    check_heads(found.drafts[0].v, golden.golden.at("v_amax"));
+    test::check_heads(found.drafts[0].k, golden.golden.at("k_amax"));
+    test::check_heads(found.drafts[0].v, golden.golden.at("v_amax"));
   }
 }
 

@@ -18,19 +18,25 @@ namespace fp8kv::test {
 inline constexpr std::array<const char*, 6> kDraftGoldens = {
     "deepseek-v3", "glm4-moe", "glm4-moe-lite", "qwen3-next", "qwen3.5", "qwen3.5-moe"};
 
+// The golden's ids, which are also written as the text "d.jsonl".
+inline std::vector<int32_t> written_ids(const TempDir& folder, const Json& golden) {
+  const Json list = golden.at("ids");
+  std::vector<int32_t> ids;
+  std::string text;
+  for (size_t i = 0; i < list.size(); ++i) {
+    ids.push_back(static_cast<int32_t>(list[i].as_int()));
+    text += (i == 0 ? "" : ", ") + std::to_string(ids.back());
+  }
+  folder.write("d.jsonl", "{\"input_ids\": [" + text + "]}\n");
+  return ids;
+}
+
 struct DraftGolden {
   explicit DraftGolden(const std::string& name)
       : golden(Json::read(source_dir() / "tests/golden/drafts" / (name + ".json"))),
         checkpoint(write_golden_model(folder / "m", golden)),
-        layer(golden.at("draft").as_string()) {
-    const Json list = golden.at("ids");
-    std::string text;
-    for (size_t i = 0; i < list.size(); ++i) {
-      ids.push_back(static_cast<int32_t>(list[i].as_int()));
-      text += (i == 0 ? "" : ", ") + std::to_string(ids.back());
-    }
-    folder.write("d.jsonl", "{\"input_ids\": [" + text + "]}\n");
-  }
+        layer(golden.at("draft").as_string()),
+        ids(written_ids(folder, golden)) {}
 
   TempDir folder;  // has the model "m" and the text "d.jsonl"
   Json golden;

@@ -112,7 +112,7 @@ std::vector<double> numbers_of(const Json& array) {
   return numbers;
 }
 
-namespace {
+namespace {}  // namespace
 
 void check_heads(const std::vector<MagnitudeCounts>& heads, const Json& expected) {
   const std::vector<double> amax = numbers_of(expected);
@@ -121,8 +121,6 @@ void check_heads(const std::vector<MagnitudeCounts>& heads, const Json& expected
     CHECK(std::abs(heads[head].amax - amax[head]) < kAmaxTolerance * amax[head]);
   }
 }
-
-}  // namespace
 
 void check_amax(const FamilyModel& model, const std::vector<LayerMagnitudes>& layers) {
   const Json k = model.golden.at("k_amax"), v = model.golden.at("v_amax");

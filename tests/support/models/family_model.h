@@ -56,6 +56,7 @@ double logit_difference(const std::vector<std::vector<float>>& a,
 // CHECKs the amax of K and V per head against transformers' cache. transformers also computes in
 // f32, so the tolerance is twice the error of one side, like in test_collect.cpp.
 inline constexpr double kAmaxTolerance = 1e-5;
+void check_heads(const std::vector<MagnitudeCounts>& heads, const Json& expected);
 void check_amax(const FamilyModel& model, const std::vector<LayerMagnitudes>& layers);
 
 // CHECKs that the logits are within kLogitTolerance.

@@ -1,64 +1,16 @@
-#include "calib/draft_pass.h"
+#include "calib/drafts/draft_pass.h"
 
-#include <algorithm>
 #include <array>
 #include <numeric>
 
 #include "base/error.h"
-#include "calib/windows/workspace.h"
+#include "calib/drafts/layer_pass.h"
+#include "calib/drafts/next_tokens.h"
 #include "model/embedding.h"
 #include "model/weights/weight_loader.h"
-#include "model/weights/weight_stream.h"
 
 namespace fp8kv {
 namespace {
-
-// The windows without their first token, as batches for the draft layer. The batches match those of
-// the model. Windows of one token are left out.
-struct NextTokens {
-  NextTokens(const std::vector<std::vector<int32_t>>& windows, const WindowPlan& of_model) {
-    for (const WindowBatch& batch : of_model.batches) {
-      WindowBatch next{plan.batches.size(), ids.size(), 0, plan.total_rows, 0};
-      for (size_t i = batch.first; i < batch.first + batch.count; ++i) {
-        if (windows[i].size() < 2) continue;
-        ids.emplace_back(windows[i].begin() + 1, windows[i].end());
-        add(next, std::ssize(ids.back()));
-      }
-      plan.batches.push_back(next);
-    }
-  }
-
-  std::vector<std::vector<int32_t>> ids;
-  WindowPlan plan;
-
- private:
-  void add(WindowBatch& batch, int64_t rows) {
-    batch.count += 1;
-    batch.rows += rows;
-    pages_ = batch.count == 1 ? KvCache::pages_for(rows) : pages_ + KvCache::pages_for(rows);
-    plan.total_rows += rows;
-    plan.total_pages += KvCache::pages_for(rows);
-    plan.longest_window = std::max(plan.longest_window, rows);
-    plan.most_rows = std::max(plan.most_rows, batch.rows);
-    plan.most_windows = std::max(plan.most_windows, static_cast<int64_t>(batch.count));
-    plan.most_pages = std::max(plan.most_pages, pages_);
-  }
-
-  int64_t pages_ = 0;  // in the batch that is being filled
-};
-
-// The rows of a model batch that have a next token, window after window.
-std::vector<int32_t> rows_with_next(const std::vector<std::vector<int32_t>>& windows,
-                                    const WindowBatch& batch) {
-  std::vector<int32_t> rows;
-  int32_t first = 0;
-  for (size_t i = batch.first; i < batch.first + batch.count; ++i) {
-    const auto length = static_cast<int32_t>(windows[i].size());
-    for (int32_t at = 0; at + 1 < length; ++at) rows.push_back(first + at);
-    first += length;
-  }
-  return rows;
-}
 
 class Drafting {
  public:
@@ -68,7 +20,7 @@ class Drafting {
         next_(next),
         dim_(pass.config.dim),
         backend_(pass.backend),
-        workspace_(backend_, draft.config, next.plan, draft.index + 1),
+        pass_of_layer_({pass.checkpoint, draft.config, draft.index}, backend_, next),
         embedding_(pass.checkpoint, pass.config, backend_, EmbeddingTable::in_file),
         rows_(allocate(DType::i32, {next.plan.most_rows})),
         hidden_(allocate(activation(), {next.plan.most_rows, dim_})),
@@ -82,22 +34,20 @@ class Drafting {
   }
 
   LayerMagnitudes run(Progress& progress) {
-    WeightStream weights(pass_.checkpoint, draft_.config, backend_,
-                         {{draft_.index, LayerPart::up_to_kv}}, {.buffers = 1});
-    const LayerWeights& of_layer = weights.begin();
-    const TensorView magnitudes = workspace_.magnitudes_of(draft_.config, draft_.index).value();
-    const std::vector<uint64_t> zeros(static_cast<size_t>(magnitudes.shape.elements()));
-    copy(magnitudes, DType::u64, std::as_bytes(std::span(zeros)));
-    for (size_t i = 0; i < pass_.plan.batches.size(); ++i) {
-      const TensorView stream = pass_.residual.begin(i);
-      if (next_.plan.batches[i].rows > 0) batch(i, stream, of_layer, magnitudes);
-      pass_.residual.end();
-      progress.advance();
-    }
-    std::vector<uint64_t> words(zeros.size());
-    backend_.download(magnitudes, std::as_writable_bytes(std::span(words)));
-    weights.end();
-    return magnitudes_from(words, magnitudes.shape[1], draft_.index);
+    return pass_of_layer_.run({.input =
+                                   [&](size_t batch) {
+                                     batch_ = batch;
+                                     return input(pass_.plan.batches[batch],
+                                                  pass_.residual.begin(batch));
+                                   },
+                               .done =
+                                   [&](size_t batch, const TensorView&) {
+                                     // A batch without rows was not begun.
+                                     if (next_.plan.batches[batch].rows == 0)
+                                       pass_.residual.begin(batch);
+                                     pass_.residual.end();
+                                     progress.advance();
+                                   }});
   }
 
  private:
@@ -113,17 +63,6 @@ class Drafting {
             .eps = static_cast<float>(pass_.config.norm_eps),
             .weight_offset = pass_.config.block.norm_plus_one ? 1.0f : 0.0f,
             .weight = weight.view()};
-  }
-
-  void batch(size_t index, const TensorView& stream, const LayerWeights& weights,
-             const TensorView& magnitudes) {
-    batch_ = index;
-    workspace_.rows.begin(next_.ids, next_.plan.batches[index]);
-    const Step& step = workspace_.rows.step;
-    const TensorView x = input(pass_.plan.batches[index], stream);
-    workspace_.forward.layer(
-        draft_.index, weights, x,
-        {step.batch(), workspace_.rows.cache.layer(draft_.index), LayerPart::up_to_kv, magnitudes});
   }
 
   // Computes the input of the draft layer: [rows, dim].
@@ -155,7 +94,7 @@ class Drafting {
   // Returns the embeddings of the step's tokens. Some kinds of draft layers mask position 0 with
   // zeros.
   TensorView next_embedded(int64_t n) {
-    const Step& step = workspace_.rows.step;
+    const Step& step = pass_of_layer_.step();
     const TensorView embedded = embedded_.first(n);
     embedding_.embed(step, embedded);
     if (!draft_.layer.kind->entry.first_masked) return embedded;
@@ -188,7 +127,7 @@ class Drafting {
   const NextTokens& next_;
   const int64_t dim_;
   Backend& backend_;
-  Workspace workspace_;
+  LayerPass pass_of_layer_;
   Embedding embedding_;
   Tensor rows_;      // [most_rows] i32
   Tensor hidden_;    // [most_rows, dim]
