@@ -99,8 +99,10 @@ ScalesSummary summary_of(const KvScales& scales, const Certificate& certificate,
     summary.next = more_text(certificate.text);
   } else if (!lost.empty()) {
     summary.tone = Tone::bad;
-    summary.next = cat("fp8kv eval ", names.model, " --data TEXT --scales ", names.scales,
-                       ", as values of ", layer_list(lost), " are lost");
+    const std::string measure =
+        names.drafter ? std::string("fp8kv calibrate with --policy amax")
+                      : cat("fp8kv eval ", names.model, " --data TEXT --scales ", names.scales);
+    summary.next = cat(measure, ", as values of ", layer_list(lost), " are lost");
   } else {
     summary.ready = true;
     summary.next = inject_command(scales, names);

@@ -13,6 +13,7 @@ struct ServingNames {
   std::string model = "MODEL";
   std::string scales = "SCALES.json";
   std::string copy = "MODEL-fp8";  // the folder that inject makes
+  bool drafter = false;            // no command measures its loss
 };
 
 // `scales` is the path of the scale file. `model` may be "" if unknown. `format`: of the scales.

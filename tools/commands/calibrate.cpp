@@ -6,6 +6,7 @@
 #include "calib/collect.h"
 #include "calib/measure/expert_reach.h"
 #include "checkpoint/checkpoint.h"
+#include "checkpoint/drafts/drafter.h"
 #include "checkpoint/identity/fingerprint.h"
 #include "checkpoint/identity/model_identity.h"
 #include "commands/commands.h"
@@ -91,6 +92,7 @@ void check_state(const CalibrateOptions& options, const std::filesystem::path& s
 
 void check_outputs(const CalibrateOptions& options, Log& log) {
   std::vector<InputPath> inputs = {{"MODEL", options.model}};
+  if (!options.target.empty()) inputs.push_back({"--target", options.target});
   add_inputs(inputs, "--data", options.data);
   const std::vector<OutputFile> outputs = {
       {"--out", options.out}, {"--histograms", options.histograms}, {"--report", options.report}};
@@ -105,6 +107,26 @@ void check_outputs(const CalibrateOptions& options, Log& log) {
   if (options.out != "-") report_leftovers({state}, log);
 }
 
+// The model that a drafter drafts for.
+struct Target {
+  Target(const CalibrateOptions& options, const ModelConfig& drafter, Log& log)
+      : checkpoint(Checkpoint::open(options.target)),
+        config(read_known_config(checkpoint, options.strict, log)) {
+    check_target(drafter, config, cat("--target ", quote(options.target.string())));
+  }
+
+  Checkpoint checkpoint;
+  ModelConfig config;
+};
+
+void check_activations(const ModelConfig& drafter, const ModelConfig& target,
+                       const Backend& backend) {
+  if (backend.activation_dtype(drafter.dtype) == backend.activation_dtype(target.dtype)) return;
+  throw Error(cat("the drafter's weights are ", torch_name(drafter.dtype), " and the target's ",
+                  torch_name(target.dtype), ", which this device does not compute together"),
+              "compute on the CPU: --device cpu");
+}
+
 // Bytes of one token with these scales, and in the model's own dtype.
 BytesOfToken memory_of(const ModelConfig& config, const ModelCache& cache) {
   const ModelCache own(config.dtype);
@@ -113,13 +135,19 @@ BytesOfToken memory_of(const ModelConfig& config, const ModelCache& cache) {
           .format_bytes = kv_bytes_per_token(config, cache)};
 }
 
+ServingNames names_for(const CalibrateOptions& options, const KvScales& scales) {
+  ServingNames names = serving_names(options.out, options.model, scales.format);
+  names.drafter = !options.target.empty();
+  return names;
+}
+
 void show_result(const CalibrateOptions& options, const KvScales& scales,
                  const BytesOfToken& memory) {
   if (options.json) return print(summary_json(options, scales));
   if (options.table) {
     show(calibration_tables(scales));
   } else {
-    const ServingNames names = serving_names(options.out, options.model, scales.format);
+    const ServingNames names = names_for(options, scales);
     show(calibration_summary(scales, names, memory));
   }
   if (options.plot) show("\n" + text_plot(scales, kPlotColumns));
@@ -134,11 +162,18 @@ void run_command(const CalibrateOptions& given) {
   check_outputs(options, log);
   const std::string date = options.report.empty() ? "" : run_date();
   const Checkpoint checkpoint = Checkpoint::open(options.model);
-  const ModelConfig config = read_known_config(checkpoint, options.strict, log);
+  const bool drafts = !options.target.empty();
+  const ModelConfig config = drafts ? read_known_drafter(checkpoint, options.strict, log)
+                                    : read_known_config(checkpoint, options.strict, log);
+  std::optional<Target> target;
+  if (drafts) target.emplace(options, config, log);
+  const Checkpoint& run_checkpoint = target ? target->checkpoint : checkpoint;
+  const ModelConfig& run_config = target ? target->config : config;
   const ModelCache cache = model_cache(*kv_dtype_from_name(options.kv_cache_dtype), config.dtype,
                                        options.skip_layers, config);
   check_policy_for(options.policy, options.format);
-  const ModelText text(checkpoint, config, options.windows, options.choice, options.chat, log);
+  const ModelText text(run_checkpoint, run_config, options.windows, options.choice, options.chat,
+                       log);
   Windows windows = text.read(options.data, log);
   const ShardNote shards = with_context(cat("--shard ", options.shard.index, "/", options.shard.of),
                                         [&] { return take_shard(windows, options.shard); });
@@ -152,8 +187,10 @@ void run_command(const CalibrateOptions& given) {
   }
   const auto [backend, why] = open_backend(options.device, options.threads);
   log.note(cat("computing on ", backend->describe(), why));
+  if (target) check_activations(config, run_config, *backend);
+  const Drafter drafter{checkpoint, config};
   std::optional<CalibrationState> state = state_for(options, checkpoint, config, windows, *backend);
-  const Calibrated calibrated = calibrated_scales(checkpoint, config, *backend,
+  const Calibrated calibrated = calibrated_scales(run_checkpoint, run_config, *backend,
                                                   {.windows = windows,
                                                    .shards = shards,
                                                    .until_settled = options.windows.until_settled,
@@ -161,7 +198,8 @@ void run_command(const CalibrateOptions& given) {
                                                    .format = options.format,
                                                    .skipped = cache.left,
                                                    .max_memory = options.max_memory,
-                                                   .state = state ? &*state : nullptr},
+                                                   .state = state ? &*state : nullptr,
+                                                   .drafter = target ? &drafter : nullptr},
                                                   log);
   const KvScales& scales = calibrated.scales;
 
@@ -171,7 +209,7 @@ void run_command(const CalibrateOptions& given) {
   }
   write_output_file(options.out, scale_file_text(scales), options.force);
   if (!options.report.empty()) {
-    const ServingNames names = serving_names(options.out, options.model, scales.format);
+    const ServingNames names = names_for(options, scales);
     write_output_file(options.report, scales_page(options.model, scales, names, date),
                       options.force);
   }

@@ -52,6 +52,7 @@ struct ChatRequest {
 
 struct CalibrateOptions : CommonOptions {
   std::filesystem::path model;
+  std::filesystem::path target;  // "": `model` is no drafter
   std::vector<std::filesystem::path> data;
   DataChoice choice;
   ChatRequest chat;

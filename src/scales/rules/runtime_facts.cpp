@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "checkpoint/checkpoint.h"
+#include "checkpoint/drafts/drafter.h"
 #include "checkpoint/layer_name.h"
 #include "checkpoint/linear_modules.h"
 #include "checkpoint/quant_config.h"
@@ -178,9 +179,13 @@ void add_config(const ModelFiles& model, FactSet& facts) {
   facts.add(Fact::torch_dtype, dtype == "float8_e4m3fn" || dtype == "float8_e4m3fnuz");
   const std::string type = text_at(model.config, "model_type");
   facts.add(Fact::llama_baichuan_phi3, type == "llama" || type == "baichuan" || type == "phi3");
+  const bool drafts = is_drafter(model.tensors);
   if (const ModelFamily* family = find_family(type)) facts.set_family(family->family);
+  if (drafts) facts.set_family(Family::drafter);
   const std::vector<std::string> architectures = texts(model.config.find("architectures"));
-  const std::string architecture = architectures.empty() ? "" : architectures[0];
+  const std::string architecture = drafts                  ? kDrafterArchitecture
+                                   : architectures.empty() ? ""
+                                                           : architectures[0];
   facts.set_model(runtime_model_number(architecture, type));
 }
 

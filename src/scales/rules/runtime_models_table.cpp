@@ -144,6 +144,7 @@ constexpr RuntimeModel kModels[] = {
     {"Qwen2_5OmniForConditionalGeneration", "qwen2_5_omni", {from({0, 9}), never, never, from({4, 52, 1})}},
     {"Qwen2_5OmniModel", "qwen2_5_omni", {from({0, 8, 5}), never, never, from({4, 52, 1})}},
     {"InternS1ForConditionalGeneration", "interns1", {from({0, 10, 1}), from({0, 4, 10}), never, never}},
+    {"LlamaForCausalLMEagle3", "llama_eagle3", {from({0, 10, 2}), from({0, 4, 5}), never, never}},
 };
 // clang-format on
 

@@ -26,7 +26,9 @@ CacheFlag asked_cache(CacheFlag flag, FactSet facts);
 struct Server {
   const char* runtime;  // runtime and key are spelled as in a column
   const char* key;
-  const char* before;      // the command before the folder: "vllm serve "
+  const char* before;          // the command before the folder: "vllm serve "
+  const char* before_drafter;  // the command before the folder of a drafter; "" if it has none
+  const char* after_drafter;
   const char* file_flag;   // the option before a scale file; "" if it takes none
   const char* e4m3;        // for --kv-cache-dtype
   const char* nvfp4;       // for --kv-cache-dtype; "" if it has no such cache
@@ -49,6 +51,7 @@ struct Served {
   bool is_file = false;
   CacheFlag flag = CacheFlag::automatic;  // from asked_cache
   std::span<const int64_t> skipped = {};  // layers to leave in 16 bit; see skippable
+  bool drafter = false;                   // `path` is a drafter; the command calls its target MODEL
 };
 
 // Returns a command for a shell. REQUIRES a server that has that cache.

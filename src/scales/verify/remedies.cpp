@@ -125,8 +125,10 @@ std::vector<std::string> remedies(const std::string& path, const ScalesOnDisk& o
   const CacheFlag meant = asked_cache(CacheFlag::of_scales, on_disk.facts);
   if (serving.flag != meant && server &&
       runtime_fate(on_disk, column, as_meant, chosen.number).arrives) {
-    return {serve_command(
-        *server, {.path = path, .flag = meant, .skipped = skippable(chosen, on_disk.skipped)})};
+    return {serve_command(*server, {.path = path,
+                                    .flag = meant,
+                                    .skipped = skippable(chosen, on_disk.skipped),
+                                    .drafter = on_disk.facts.family() == Family::drafter})};
   }
   for (const Reinjection& each : reinjections) {
     if (!runtime_fate(each.scales, column, as_meant, chosen.number).arrives) continue;

@@ -84,7 +84,8 @@ void fill_in(VerifyReport& report, const std::string& path, const VerifyRequest&
           serve_command(*server, {.path = path,
                                   .is_file = is_file,
                                   .flag = flag,
-                                  .skipped = skippable(each.chosen, report.scales.skipped)});
+                                  .skipped = skippable(each.chosen, report.scales.skipped),
+                                  .drafter = report.scales.facts.family() == Family::drafter});
     }
     if (each.asked && !each.fate.arrives) report.arrives = false;
     if (each.asked) add_warnings(each.fate, report.warnings);

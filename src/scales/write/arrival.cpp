@@ -88,9 +88,11 @@ std::vector<ServeCommand> serve_commands(FactSet facts, const std::string& folde
     if (!uses_scales(*runtime_verdict(facts, *usual.column).rule)) continue;
     const CacheFlag flag = asked_cache(CacheFlag::of_scales, facts);
     commands.push_back(
-        {usual.column->runtime,
-         serve_command(*find_server(*usual.column),
-                       {.path = folder, .flag = flag, .skipped = skippable(usual, skipped)})});
+        {usual.column->runtime, serve_command(*find_server(*usual.column),
+                                              {.path = folder,
+                                               .flag = flag,
+                                               .skipped = skippable(usual, skipped),
+                                               .drafter = facts.family() == Family::drafter})});
   }
   return commands;
 }

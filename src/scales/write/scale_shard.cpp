@@ -53,7 +53,7 @@ int64_t total_size(const Checkpoint& checkpoint, const Names& dropped, uint64_t 
 }  // namespace
 
 std::string AttentionName::at(size_t layer) const {
-  return cat(stack, layer, ".", block);
+  return layer_path(stack, static_cast<int64_t>(layer)) + block;
 }
 
 AttentionName attention_of(const Checkpoint& checkpoint, const KvScales& scales) {

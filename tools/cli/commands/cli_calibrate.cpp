@@ -72,6 +72,20 @@ void check_auto(const CalibrateOptions& options) {
               "pass a number of windows, such as --samples 512", ErrorKind::usage);
 }
 
+// Refuses flags that a drafter's calibration has no use for.
+void check_drafter(const CalibrateOptions& options) {
+  if (options.target.empty()) return;
+  if (options.resume) {
+    throw Error("calibrate: --target and --resume cannot be given together",
+                "leave out --resume: a drafter is measured in one go", ErrorKind::usage);
+  }
+  if (options.policy.kind->needs == PolicyNeeds::losses) {
+    throw Error(cat("calibrate: --policy ", options.policy.text,
+                    " measures losses, which drafters have none of here"),
+                "choose another policy, such as amax", ErrorKind::usage);
+  }
+}
+
 // Flags for runs that are too large for one go on one machine.
 void add_large_runs(CLI::App& command, CalibrateOptions& options) {
   command
@@ -99,11 +113,18 @@ CLI::App* add_calibrate(CLI::App& app, CalibrateOptions& options) {
       "calibrate", "Run text through a model and make scales from what K and V reach");
   set_examples(*command,
                {"fp8kv calibrate Llama-3.1-8B --data articles.jsonl -o scales.json",
-                "fp8kv calibrate Qwen2.5-7B --data a.txt b.txt --samples 128 --policy head*2"});
+                "fp8kv calibrate Qwen2.5-7B --data a.txt b.txt --samples 128 --policy head*2",
+                "fp8kv calibrate EAGLE3-Llama --target Llama-3.1-8B --data chats.jsonl"});
   command
       ->add_option("model", options.model,
                    "Model folder, or org/name[@revision] of the Hugging Face cache")
       ->required()
+      ->check(a_path())
+      ->type_name("MODEL");
+  command
+      ->add_option("--target", options.target,
+                   "The model that MODEL drafts for, where MODEL is an EAGLE-3 drafter: its hidden "
+                   "states are what the drafter reads")
       ->check(a_path())
       ->type_name("MODEL");
   auto* data = add_data(*command);
@@ -146,6 +167,7 @@ CLI::App* add_calibrate(CLI::App& app, CalibrateOptions& options) {
     const bool nvfp4 = options.kv_cache_dtype.starts_with("nvfp4");
     options.format = nvfp4 ? KvFormat::nvfp4 : KvFormat::e4m3fn;
     check_auto(options);
+    check_drafter(options);
     options.data.assign(data->results().begin(), data->results().end());
   });
   return command;

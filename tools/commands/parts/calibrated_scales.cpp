@@ -37,6 +37,15 @@ Rounds collect_windows(const Checkpoint& checkpoint, const ModelConfig& config, 
   }
 }
 
+// Notes the host memory of what a drafter reads, if it is much.
+void say_hidden_states(const ModelConfig& target, const Backend& backend, const Windows& windows,
+                       Log& log) {
+  const uint64_t bytes = windows.tokens * static_cast<uint64_t>(kDrafterStates * target.dim) *
+                         dtype_bytes(backend.activation_dtype(target.dtype));
+  if (bytes < uint64_t{1} << 30) return;
+  log.note(cat("the target's hidden states take up to ", human_bytes(bytes), " of host memory"));
+}
+
 void say_settled(const Rounds& rounds, Log& log) {
   const std::string taken = count_of(rounds.windows, "window");
   if (rounds.growth && rounds.growth->share <= kSettledGrowth) {
@@ -53,6 +62,7 @@ void say_settled(const Rounds& rounds, Log& log) {
 // The draft layers to measure. Warns on `log` of those that cannot be measured.
 std::vector<DraftModel> drafts_of(const Checkpoint& checkpoint, const ModelConfig& config,
                                   const CalibrationRun& run, Log& log) {
+  if (run.drafter) return {};
   DraftModels drafts = read_draft_models(checkpoint, config);
   const auto warn = [&](const std::string& why) {
     log.warn(cat(why, "; no scale is made for its cache, where runtimes then use 1"));
@@ -90,7 +100,9 @@ void add_drafts(const std::vector<DraftModel>& drafts, const CollectedMagnitudes
 
 Calibrated calibrated_scales(const Checkpoint& checkpoint, const ModelConfig& config,
                              Backend& backend, const CalibrationRun& run, Log& log) {
-  const ModelIdentity identity = whole_identity(checkpoint, config);
+  const Checkpoint& measured = run.drafter ? run.drafter->checkpoint : checkpoint;
+  const ModelConfig& of_scales = run.drafter ? run.drafter->config : config;
+  const ModelIdentity identity = whole_identity(measured, of_scales);
   const char* less = backend.memory() ? "use a smaller --max-memory or --seq-len, or free memory"
                                       : "use fewer --samples or a smaller --seq-len";
   const size_t least = run.until_settled ? 2 * kFirstRound : run.windows.ids.size();
@@ -101,6 +113,7 @@ Calibrated calibrated_scales(const Checkpoint& checkpoint, const ModelConfig& co
           cat(*work, losses ? "; measuring losses takes up to three times as long again" : ""));
     }
   }
+  if (run.drafter) say_hidden_states(config, backend, run.windows, log);
   const bool each_head = run.policy.kind->sharing == ScaleSharing::head;
   const std::vector<DraftModel> drafts = drafts_of(checkpoint, config, run, log);
   Rounds rounds = with_way_out(less, [&] {
@@ -109,7 +122,8 @@ Calibrated calibrated_scales(const Checkpoint& checkpoint, const ModelConfig& co
                                         .state = run.state,
                                         .inputs = run.inputs,
                                         .losses = run.policy.kind->needs == PolicyNeeds::losses,
-                                        .drafts = drafts},
+                                        .drafts = drafts,
+                                        .drafter = run.drafter},
                             .first_round = run.until_settled ? kFirstRound : 0,
                             .growth = each_head ? GrowthOf::head : GrowthOf::layer});
   });
@@ -117,12 +131,12 @@ Calibrated calibrated_scales(const Checkpoint& checkpoint, const ModelConfig& co
   const bool all = rounds.windows == run.windows.ids.size();
   const Windows windows = all ? run.windows : first_windows(run.windows, rounds.windows);
   if (run.until_settled) say_settled(rounds, log);
-  if (const auto unreached = unreached_experts(config, collected.reached)) log.note(*unreached);
-  Calibrated made{make_scales(collected.layers, run.policy, config.latent.has_value(), run.format),
-                  {}};
+  if (const auto unreached = unreached_experts(of_scales, collected.reached)) log.note(*unreached);
+  const bool latent = of_scales.latent.has_value();
+  Calibrated made{make_scales(collected.layers, run.policy, latent, run.format), {}};
   made.scales.skipped = run.skipped;
   add_drafts(drafts, collected, run.policy, made.scales, log);
-  add_calibration(config, identity,
+  add_calibration(of_scales, identity,
                   {.windows = windows, .parts = std::move(collected.parts), .shards = run.shards},
                   made.scales);
   warn_of_zeros(made.scales, log);

@@ -9,6 +9,7 @@
 #include "backend/backend.h"
 #include "base/log.h"
 #include "calib/calibration_state.h"
+#include "calib/drafts/drafter_pass.h"
 #include "calib/measure/input_ranges.h"
 #include "checkpoint/checkpoint.h"
 #include "core/model/config.h"
@@ -29,6 +30,9 @@ struct CalibrationRun {
   std::optional<uint64_t> max_memory;
   CalibrationState* state = nullptr;  // see CollectOptions, also for `inputs`
   InputRanges* inputs = nullptr;
+  // Measures this drafter on the model, its target. REQUIRES no state, no inputs, and a policy
+  // without losses.
+  const Drafter* drafter = nullptr;
 };
 
 struct Calibrated {

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "checkpoint/checkpoint.h"
+#include "checkpoint/drafts/drafter.h"
 #include "scales/loaded/compare_loaded.h"
 #include "scales/loaded/load_with_python.h"
 #include "scales/read/find_scales.h"
@@ -47,6 +48,11 @@ void verify_with(const VerifyOptions& options) {
                 "leave out --with");
   }
   const Checkpoint checkpoint = Checkpoint::open(options.path);
+  if (is_drafter(checkpoint.tensors())) {
+    throw Error(cat(quote(options.path.string()),
+                    ": is a drafter, which no runtime loads without its target"),
+                "leave out --with: 'fp8kv verify' says what runtimes make of its scales");
+  }
   const FoundScales found = scales_at(checkpoint);
   const LoadedScales loaded = load_with_python(request_of(options, checkpoint), log);
   const std::vector<ComparedScale> compared = compare_loaded(found.scales, loaded);

@@ -85,6 +85,7 @@ std::string look_at(const Certificate& certificate) {
 // The loss is not known from the range alone: FP8 is floating point, so values that fit still lose
 // precision.
 std::string loss_words(const ServingNames& names) {
+  if (names.drafter) return "not measured: count accepted drafts on the server, with and without";
   return cat("not measured here: fp8kv eval ", names.model, " --data TEXT --scales ", names.scales);
 }
 

@@ -40,6 +40,7 @@ constexpr std::array<NamedFamily, kFamilyCount> kFamilyNames = {{
     {Family::bamba, "bamba"},
     {Family::falcon_h1, "falcon_h1"},
     {Family::minicpm3, "minicpm3"},
+    {Family::drafter, "drafter"},
 }};
 
 constexpr bool families_in_order() {

@@ -39,8 +39,9 @@ enum class Family : uint8_t {
   bamba,
   falcon_h1,
   minicpm3,  // an MLA whose latent vLLM does not cache
+  drafter,   // EAGLE-3: serves beside another model
 };
-inline constexpr size_t kFamilyCount = static_cast<size_t>(Family::minicpm3) + 1;
+inline constexpr size_t kFamilyCount = static_cast<size_t>(Family::drafter) + 1;
 
 // The family's name: "llama_mistral".
 const char* family_name(Family family);

@@ -21,6 +21,7 @@ constexpr RuntimeVersion k449 = {4, 49}, k457 = {4, 57}, k5 = {5}, k524 = {5, 24
 
 // clang-format off
 constexpr RuntimeRule kTransformersRules[] = {
+    RuntimeRule{{}, {}, ignores, "runs no drafters", kModeling}.of({drafter}),
     {{scale_file}, {}, ignores, kNoScaleFile, kModeling},
     {{nvfp4_scheme}, {}, unknown, kNvfp4NotSeen, kModeling},
     RuntimeRule{{compressed_tensors, cache_scheme}, {scales}, misreads,

@@ -21,6 +21,20 @@ constexpr FamilySet kUsual = {llama_mistral, gemma3, gemma4, phi3, qwen3_5};
 
 // clang-format off
 constexpr RuntimeRule kSglangRules[] = {
+    // Drafters. The target's flags say which cache they have.
+    RuntimeRule{{}, {scales}, ignores, kNoScales, kSglangKv}.of({drafter}),
+    RuntimeRule{{unquantised}, {}, ignores,
+     "has no scales without a quantization_config: an FP8 cache runs with 1", kSglangKv}
+        .of({drafter}),
+    RuntimeRule{{compressed_tensors, cache_scheme, parameters}, {per_head, k_only, v_only}, loads,
+     "when it drafts with an FP8 cache: into the drafter's own attention",
+     "sglang 0.5.19, 0.5.20, 0.5.23: srt/models/llama_eagle3.py"}.of({drafter}).from(k19).doubles(),
+    RuntimeRule{{compressed_tensors}, {parameters}, ignores,
+     "looks for the scales of a drafter as attn.k_scale alone: an FP8 cache runs with 1",
+     "sglang 0.5.19, 0.5.20, 0.5.23: srt/models/llama_eagle3.py"}.of({drafter}).from(k19),
+    RuntimeRule{{}, {}, unknown, "its loader of drafters was not looked at with this form", kSglangKv}
+        .of({drafter}),
+
     {{scale_file}, {with_model_type}, ignores,
      "a file without model_type does not pass its check: an FP8 cache runs with 1",
      "sglang: docs/advanced_features/quantized_kv_cache.md"},

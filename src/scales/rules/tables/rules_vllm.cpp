@@ -17,6 +17,7 @@ constexpr const char* kRunOld = "run: vLLM 0.7.3, 0.9.2, 0.10.2, 0.11.2, 0.12.0,
 constexpr const char* kRun15 = "run: vLLM 0.15.1, 0.16";
 constexpr const char* kRunNew = "run: vLLM 0.15.1 to 0.33, nine of them";
 constexpr const char* kRun25 = "run: vLLM 0.25.1, 0.26, 0.28, 0.32, 0.33";
+constexpr const char* kRunDrafts = "run: vLLM 0.32's loader of drafts";
 constexpr const char* kRunFamilies = "run: vLLM 0.16.0, 0.20.2, 0.24.0, 0.32.0, 0.33.0";
 
 constexpr const char* kVllmFlag =
@@ -40,6 +41,17 @@ constexpr RuntimeVersion k12 = {0, 12}, k15 = {0, 15}, k18 = {0, 18}, k24 = {0, 
 
 // clang-format off
 constexpr RuntimeRule kVllmRules[] = {
+    // Drafters. The target's flags say which cache they have.
+    RuntimeRule{{}, {scales}, ignores, kNoScales, kVllmKv}.of({drafter}),
+    RuntimeRule{{unquantised}, {}, fails,
+     "takes no scales without a quantization_config: 'There is no module or parameter named'", ""}
+        .of({drafter}).from(k32).seen(kRunDrafts),
+    RuntimeRule{{compressed_tensors, cache_scheme}, {per_head, k_only, v_only}, loads,
+     "when it drafts with an FP8 cache: into the drafter's own attention", ""}
+        .of({drafter}).with_any({apart, parameters, projections}).from(k32).seen(kRunDrafts),
+    RuntimeRule{{}, {}, unknown, "its loader of drafters was not run with this form", kVllmKv}
+        .of({drafter}),
+
     {{scale_file}, {}, ignores, "its option for scale files is gone since 0.7.0", kRemoved},
     RuntimeRule{{consolidated}, {}, ignores,
      "reads consolidated*.safetensors instead of these files", "vllm: default_loader.py:151-178"}
@@ -226,7 +238,7 @@ constexpr RuntimeRule kVllmRules[] = {
         .from(k18),
     RuntimeRule{{compressed_tensors, cache_scheme}, {}, note,
      "an FP8 cache nobody asked for is reported to fail on L4 and to be slower on RDNA3 and V100",
-     "vllm issues 44879, 56992", Basis::reports}.from(k15),
+     "vllm issues 44879, 56992", Basis::reports}.except({drafter}).from(k15),
 };
 // clang-format on
 
