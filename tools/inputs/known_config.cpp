@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "checkpoint/drafts/drafter.h"
 #include "checkpoint/read_model_config.h"
+#include "config/describe/assistants.h"
 
 namespace fp8kv {
 
@@ -33,6 +34,7 @@ ModelConfig with_known_keys(ModelConfig config, const Checkpoint& checkpoint, bo
 }  // namespace
 
 ModelConfig read_known_config(const Checkpoint& checkpoint, bool strict, Log& log) {
+  if (const auto why = reads_other_cache(checkpoint.config())) throw *why;
   if (is_drafter(checkpoint.tensors())) {
     throw Error(cat(quote(checkpoint.folder().string()),
                     ": is a drafter (EAGLE-3), which computes from hidden states of another model"),

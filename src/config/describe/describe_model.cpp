@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "config/describe/assistants.h"
 #include "config/describe/config_values.h"
 #include "config/describe/describe_feed_forward.h"
 #include "config/describe/describe_indexer.h"
@@ -126,7 +127,8 @@ ModelDescription describe_model(const Json& config, const Json& text) {
     for (LayerDescription& each : out.layers) each.feed_forward = FeedForward::unknown;
   }
   ModelDescription mixed = out;
-  const auto unclear = input_error_of([&] { describe_mixing(text, mixed); });
+  auto unclear = reads_other_cache(config);
+  if (!unclear) unclear = input_error_of([&] { describe_mixing(text, mixed); });
   if (!unclear) return mixed;
   make_unclear(out, *unclear);
   return out;

@@ -7,6 +7,7 @@
 #include "checkpoint/describe_checkpoint.h"
 #include "checkpoint/drafts/draft_layers.h"
 #include "checkpoint/layer_name.h"
+#include "config/describe/assistants.h"
 #include "scales/dialects.h"
 #include "scales/scale_names.h"
 #include "scales/scale_rounding.h"
@@ -77,6 +78,7 @@ size_t ScalesOnDisk::scale_count() const {
 }
 
 ScalesOnDisk scales_on_disk(const Checkpoint& checkpoint) {
+  if (const auto why = reads_other_cache(checkpoint.config())) throw *why;
   const ModelFiles files = model_files(checkpoint);
   const ModelDescription model = describe_model(checkpoint);
   const std::vector<bool> has_cache = layers_with_cache(model);

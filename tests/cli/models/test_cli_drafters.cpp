@@ -79,6 +79,28 @@ TEST_CASE("cli drafters: inspect says that it is one") {
   CHECK(!json.at("supported").as_bool());
 }
 
+TEST_CASE("cli drafters: an assistant of Gemma 4 has no cache of its own") {
+  const Place place("flat");
+  std::string config = place.read("target/config.json");
+  const std::string type = "\"smollm3\"";
+  REQUIRE(config.find(type) != config.npos);
+  config.replace(config.find(type), type.size(), "\"gemma4_assistant\"");
+  place.golden.folder.write("target/config.json", config);
+  const std::string says =
+      "model_type: gemma4_assistant drafts from the KV cache of its model, and has none\n"
+      "help: take that model: its scales serve both\n";
+  for (const std::vector<std::string>& arguments :
+       {std::vector<std::string>{"verify", "target"},
+        {"plan", "target"},
+        {"calibrate", "target", "--data", "d.jsonl", "--device", "cpu"}}) {
+    const test::CliResult result = place.run(arguments);
+    CAPTURE(result.err);
+    CHECK(result.exit_code == 3);
+    CHECK(has(result.err, says));
+  }
+  CHECK(has(place.run({"inspect", "target"}).out, "gemma4_assistant drafts from the KV cache"));
+}
+
 TEST_CASE("cli drafters: scales of another drafter are refused") {
   const Place place("flat");
   REQUIRE(place.calibrate().exit_code == 0);
