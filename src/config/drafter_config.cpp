@@ -114,7 +114,7 @@ void refuse_other_inputs(const Json& config) {
     fail(all->where(), ": is false: a drafter that reads the last hidden state alone is not ",
          "computed here");
   }
-  for (const char* key : {"fc_norm", "norm_before_fc", "parallel_drafting"}) {
+  for (const char* key : {"fc_norm", "norm_before_fc", "parallel_drafting", "use_aux_norm"}) {
     for (const Json& each : {config, own.value_or(config)}) {
       refuse_if_set(each, key, "another input of a drafter");
     }

@@ -42,6 +42,19 @@ std::vector<ModelTensor> all_tensors(const ModelConfig& config) {
   return tensors;
 }
 
+// Throws for norms of the hidden states, which some drafters have before `fc`.
+void check_states(const Checkpoint& checkpoint, const DrafterNames& names) {
+  constexpr std::string_view kNorms[] = {"fc_norm", "input_norm.", "aux_norm"};
+  for (const auto& [name, location] : checkpoint.tensors()) {
+    for (const std::string_view norm : kNorms) {
+      if (!name.starts_with(names.prefix + std::string(norm))) continue;
+      throw Error(cat("tensor ", quote(name), " in ", quote(checkpoint.folder().string()),
+                      ": norms hidden states before 'fc', which is not computed here"),
+                  kDraftNotMeasured);
+    }
+  }
+}
+
 // Throws for a weight of attention that nothing reads, such as a norm of K.
 void check_attention(const Checkpoint& checkpoint, const DrafterNames& names,
                      const std::vector<ModelTensor>& tensors) {
@@ -81,6 +94,7 @@ ModelConfig read_drafter_config(const Checkpoint& checkpoint) {
   if (is_compute_dtype(product.dtype)) config.dtype = product.dtype;
   const ModelWeights weights(checkpoint, config.dtype);
   for (const ModelTensor& tensor : tensors) check_stored(weights, tensor);
+  check_states(checkpoint, *names);
   check_attention(checkpoint, *names, tensors);
   return config;
 }
