@@ -21,13 +21,13 @@ class SimulatedServer {
 
   // The noise has heavy tails, a size per window, and a bias that all tokens of a window share.
   EvidenceWindow window() {
-    constexpr size_t kTokens = 32;
+    constexpr size_t kLength = 32;
     EvidenceWindow made;
-    made.predicted.assign(n_, Numbers(kTokens));
-    made.server.resize(kTokens);
+    made.predicted.assign(n_, Numbers(kLength));
+    made.server.resize(kLength);
     const double size = noise_ * std::exp(0.5 * normal_(random_));
     const double bias = 0.5 * size * normal_(random_);
-    for (size_t i = 0; i < kTokens; ++i) {
+    for (size_t i = 0; i < kLength; ++i) {
       const double scale = std::exp(normal_(random_));
       const double base = -3 * scale;
       for (size_t h = 0; h < n_; ++h) {

@@ -20,7 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-using Windows = std::vector<std::vector<int32_t>>;
+using WindowIds = std::vector<std::vector<int32_t>>;
 
 test::TinyConfig small_config() {
   test::TinyConfig config = test::tiny_config();
@@ -31,7 +31,7 @@ test::TinyConfig small_config() {
 // One run: its inputs, and the version and instruction set that compute it.
 struct Run {
   fs::path model;
-  Windows windows = {{1, 2, 3}};
+  WindowIds windows = {{1, 2, 3}};
   std::string version = "1.2.3";
   CpuIsa isa = CpuIsa::portable;
 };

@@ -17,14 +17,14 @@ namespace fp8kv {
 namespace {
 
 using test::DraftGolden;
-using Windows = std::vector<std::vector<int32_t>>;
+using WindowIds = std::vector<std::vector<int32_t>>;
 
 struct Drafted {
   explicit Drafted(const DraftGolden& golden)
       : config(read_model_config(golden.checkpoint)),
         drafts(read_draft_models(golden.checkpoint, config)) {}
 
-  CollectedMagnitudes collect_over(const DraftGolden& golden, const Windows& windows,
+  CollectedMagnitudes collect_over(const DraftGolden& golden, const WindowIds& windows,
                                    int64_t batch_rows = kBatchRows) const {
     const auto backend = make_cpu_backend(2);
     Log log(Verbosity::quiet);
@@ -76,7 +76,7 @@ TEST_CASE("draft pass: windows of one token give nothing, and batches change not
   const DraftGolden golden("glm4-moe");
   const Drafted drafted(golden);
   const auto& ids = golden.ids;
-  const Windows windows = {
+  const WindowIds windows = {
       {ids[0]}, ids, {ids[3], ids[4]}, {ids[1]}, {ids.begin(), ids.begin() + 20}};
   const auto whole = drafted.collect_over(golden, windows).drafts;
   const auto apart = drafted.collect_over(golden, windows, 21).drafts;
@@ -98,14 +98,14 @@ TEST_CASE("draft pass: rounds add up to one run over all windows") {
   const DraftGolden golden("qwen3-next");
   const Drafted drafted(golden);
   const auto& ids = golden.ids;
-  Windows windows;
+  WindowIds windows;
   for (int i = 0; i < 4; ++i) windows.emplace_back(ids.begin() + i, ids.begin() + 20 + i);
   const auto backend = make_cpu_backend(2);
   Log log(Verbosity::quiet);
   const Rounds rounds =
       collect_in_rounds(golden.checkpoint, drafted.config, *backend, windows, log,
                         {.collect = {.drafts = drafted.drafts.measured}, .first_round = 1});
-  Windows run(windows.begin(), windows.begin() + static_cast<std::ptrdiff_t>(rounds.windows));
+  WindowIds run(windows.begin(), windows.begin() + static_cast<std::ptrdiff_t>(rounds.windows));
   const auto whole = drafted.collect_over(golden, run).drafts;
   CHECK(words_of(rounds.collected.drafts[0]) == words_of(whole[0]));
 }

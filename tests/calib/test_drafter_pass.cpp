@@ -16,7 +16,7 @@ namespace {
 
 using test::DrafterGolden;
 using test::error_of;
-using Windows = std::vector<std::vector<int32_t>>;
+using WindowIds = std::vector<std::vector<int32_t>>;
 
 struct Drafted {
   explicit Drafted(const DrafterGolden& golden)
@@ -26,7 +26,7 @@ struct Drafted {
     check_target(config, target, "target");
   }
 
-  CollectedMagnitudes collect_over(const DrafterGolden& golden, const Windows& windows,
+  CollectedMagnitudes collect_over(const DrafterGolden& golden, const WindowIds& windows,
                                    int64_t batch_rows = kBatchRows,
                                    const TextParts& parts = {}) const {
     const auto backend = make_cpu_backend(2);
@@ -88,7 +88,7 @@ TEST_CASE("drafter pass: batches change nothing, and parts and rounds add up") {
   const DrafterGolden golden("speculators");
   const Drafted drafted(golden);
   const auto& ids = golden.ids;
-  const Windows windows = {
+  const WindowIds windows = {
       {ids[0]}, ids, {ids[3], ids[4]}, {ids[1]}, {ids.begin(), ids.begin() + 20}};
   const auto whole = drafted.collect_over(golden, windows);
   const auto apart = drafted.collect_over(golden, windows, 21);
@@ -106,12 +106,12 @@ TEST_CASE("drafter pass: batches change nothing, and parts and rounds add up") {
 
   const auto backend = make_cpu_backend(2);
   Log log(Verbosity::quiet);
-  Windows four;
+  WindowIds four;
   for (int i = 0; i < 4; ++i) four.emplace_back(ids.begin() + i, ids.begin() + 20 + i);
   const Rounds rounds =
       collect_in_rounds(golden.target, drafted.target, *backend, four, log,
                         {.collect = {.drafter = &drafted.drafter}, .first_round = 1});
-  const Windows run(four.begin(), four.begin() + static_cast<std::ptrdiff_t>(rounds.windows));
+  const WindowIds run(four.begin(), four.begin() + static_cast<std::ptrdiff_t>(rounds.windows));
   CHECK(words_of(rounds.collected.layers[0]) ==
         words_of(drafted.collect_over(golden, run).layers[0]));
 }

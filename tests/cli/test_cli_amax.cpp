@@ -11,6 +11,7 @@
 #include "json/json.h"
 #include "support/models/tiny_checkpoint.h"
 #include "support/program/run_cli.h"
+#include "support/says.h"
 #include "support/temp_dir.h"
 
 namespace fp8kv {
@@ -74,9 +75,7 @@ struct Shell {
   test::TempDir temp;
 };
 
-bool says(const std::string& text, const std::string& part) {
-  return text.find(part) != text.npos;
-}
+using test::says;
 
 }  // namespace
 

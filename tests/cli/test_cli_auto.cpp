@@ -8,6 +8,7 @@
 #include "json/json.h"
 #include "support/places.h"
 #include "support/program/run_cli.h"
+#include "support/says.h"
 #include "support/temp_dir.h"
 
 namespace fp8kv {
@@ -27,9 +28,7 @@ test::CliResult calibrate(const test::TempDir& folder, const Strings& data, cons
 
 const std::string kText = (test::source_dir() / "datasets/calibration.txt").string();
 
-bool says(const std::string& text, const std::string& part) {
-  return text.find(part) != text.npos;
-}
+using test::says;
 
 TEST_CASE("cli auto: the file is that of a run over as many windows, and it says how many") {
   const test::TempDir folder;

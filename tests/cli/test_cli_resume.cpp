@@ -13,6 +13,7 @@
 #include "json/json.h"
 #include "support/places.h"
 #include "support/program/run_cli.h"
+#include "support/says.h"
 #include "support/skip.h"
 #include "support/temp_dir.h"
 
@@ -45,9 +46,7 @@ bool can_kill() {
   return !test::fault_shim().empty();
 }
 
-bool says(const std::string& text, const std::string& part) {
-  return text.find(part) != text.npos;
-}
+using test::says;
 
 std::set<std::string> files_in(const fs::path& folder) {
   std::set<std::string> names;

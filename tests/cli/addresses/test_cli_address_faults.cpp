@@ -9,6 +9,7 @@
 
 #include <doctest/doctest.h>
 
+#include "support/says.h"
 #include "support/workplaces/hub_place.h"
 
 namespace fp8kv {
@@ -16,9 +17,7 @@ namespace {
 
 using Answer = std::optional<test::HubAnswer>;
 
-bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
+using test::says;
 
 // Runs extract on a hub with these answers.
 test::CliResult extract(const test::HubServer::InPlace& in_place) {
@@ -61,8 +60,8 @@ TEST_CASE("cli address faults: refusals of the hub are told apart") {
       return Answer({refusal.status, refusal.headers});
     });
     CHECK(result.exit_code == refusal.exit_code);
-    CHECK_MESSAGE(has(result.err, refusal.said), result.err);
-    CHECK_FALSE(has(result.err, "hf_secret"));
+    CHECK_MESSAGE(says(result.err, refusal.said), result.err);
+    CHECK_FALSE(says(result.err, "hf_secret"));
   }
 }
 
@@ -76,7 +75,7 @@ TEST_CASE("cli address faults: what passes is tried again, four times at most") 
     CHECK_MESSAGE(passed.exit_code == 0, passed.err);
     const test::CliResult stayed = extract([&](const test::HubAsk&) { return Answer(fault); });
     CHECK(stayed.exit_code == 5);
-    CHECK(has(stayed.err, "(tried 4 times)"));
+    CHECK(says(stayed.err, "(tried 4 times)"));
   }
 }
 
@@ -98,7 +97,7 @@ TEST_CASE("cli address faults: a server that ignores ranges is named, and not re
     return Answer({200, {}, std::string(1 << 20, 'x'), 1000});
   });
   CHECK(result.exit_code == 3);
-  CHECK(has(result.err, "localhost sends whole files where a part is asked for"));
+  CHECK(says(result.err, "localhost sends whole files where a part is asked for"));
 }
 
 TEST_CASE("cli address faults: a file that changes between two parts is noticed") {
@@ -113,7 +112,7 @@ TEST_CASE("cli address faults: a file that changes between two parts is noticed"
   server = &place.server;
   const test::CliResult result = place.run({"extract", "hf://org/big"});
   CHECK(result.exit_code == 3);
-  CHECK_MESSAGE(has(result.err, "changed while it was read: its ETag is another one"), result.err);
+  CHECK_MESSAGE(says(result.err, "changed while it was read: its ETag is another one"), result.err);
 }
 
 TEST_CASE("cli address faults: a signed URL that ran out is asked for again") {
@@ -134,14 +133,14 @@ TEST_CASE("cli address faults: lengths are bounded before memory is taken") {
     return is_config(ask) ? Answer({200, {}, std::string(17 << 20, ' '), 100}) : Answer();
   });
   CHECK(config.exit_code == 3);
-  CHECK_MESSAGE(has(config.err, "config.json: is longer than the 16.0 MiB"), config.err);
+  CHECK_MESSAGE(says(config.err, "config.json: is longer than the 16.0 MiB"), config.err);
   const test::CliResult header = extract([](const test::HubAsk& ask) {
     if (!ask.target.starts_with("/storage/")) return Answer();
     std::string head(512, '\xff');
     return Answer({206, {{"Content-Range", "bytes 0-511/512"}}, head});
   });
   CHECK(header.exit_code == 3);
-  CHECK_MESSAGE(has(header.err, "is not a safetensors file"), header.err);
+  CHECK_MESSAGE(says(header.err, "is not a safetensors file"), header.err);
 }
 
 TEST_CASE("cli address faults: no redirect of a public hub leads into a private network") {
@@ -156,7 +155,7 @@ TEST_CASE("cli address faults: no redirect of a public hub leads into a private 
         place.run({"extract", "hf://org/big"},
                   {"HF_ENDPOINT=http://hub.example", "http_proxy=" + place.server.endpoint()});
     CHECK(result.exit_code == 3);
-    CHECK_MESSAGE(has(result.err, "to an address of a private network"), result.err);
+    CHECK_MESSAGE(says(result.err, "to an address of a private network"), result.err);
     CHECK(place.server.asked().size() == 1);
   }
 }

@@ -9,6 +9,7 @@
 
 #include <doctest/doctest.h>
 
+#include "support/says.h"
 #include "support/workplaces/hub_place.h"
 
 namespace fp8kv {
@@ -18,9 +19,7 @@ namespace fs = std::filesystem;
 
 using Answer = std::optional<test::HubAnswer>;
 
-bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
+using test::says;
 
 // The server's own answer with another ETag; none for "".
 Answer with_etag(const test::HubServer& server, const test::HubAsk& ask, const std::string& etag) {
@@ -50,7 +49,7 @@ TEST_CASE("cli address folders: a second call asks for each file, and gets no by
   CHECK(place.server.body_bytes() == bytes);
   // config.json, the index, two missing files, and the four shards.
   CHECK(place.server.asked().size() == before + 8);
-  CHECK(has(again.err, "in 8 requests: the cache has what is needed"));
+  CHECK(says(again.err, "in 8 requests: the cache has what is needed"));
   CHECK(cached_models(place) == 1);
 }
 
@@ -130,7 +129,7 @@ TEST_CASE("cli address folders: a change between two parts is noticed by the ser
   server = &place.server;
   const test::CliResult result = place.run({"extract", place.folder("org/big")});
   CHECK(result.exit_code == 3);
-  CHECK_MESSAGE(has(result.err, "changed while it was read: its ETag is another one"), result.err);
+  CHECK_MESSAGE(says(result.err, "changed while it was read: its ETag is another one"), result.err);
   CHECK(cached_models(place) == 0);
 }
 

@@ -7,6 +7,7 @@
 #include <doctest/doctest.h>
 
 #include "files/output/write_file.h"
+#include "support/says.h"
 #include "support/workplaces/hub_place.h"
 
 namespace fp8kv {
@@ -14,9 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
+using test::says;
 
 // A hub with a TensorRT-LLM folder that the real tool wrote.
 struct Place : test::HubPlace {
@@ -36,7 +35,7 @@ TEST_CASE("cli address ranks: extract, inspect and diff equal those of the local
       const test::CliResult remote = place.run({"extract", address});
       CHECK_MESSAGE(remote.out == local.out, remote.err);
       const test::CliResult inspected = place.run({"inspect", address});
-      CHECK_MESSAGE(has(inspected.out, cat("address           ", address)), inspected.err);
+      CHECK_MESSAGE(says(inspected.out, cat("address           ", address)), inspected.err);
       CHECK(place.run({"diff", address, "hub/org/ranks"}).exit_code == 0);
     }
   }
@@ -66,7 +65,7 @@ TEST_CASE("cli address ranks: weights are not read, and ranks of a gigabyte cost
   }
   const test::CliResult remote = place.run({"extract", "hf://org/ranks"});
   CHECK_MESSAGE(remote.out == place.run({"extract", "hub/org/ranks"}).out, remote.err);
-  CHECK(has(remote.out, "0.125"));
+  CHECK(says(remote.out, "0.125"));
   // config.json, three missing files, the head and the scales of each rank.
   CHECK(place.server.body_bytes() < 110'000);
 }
@@ -91,10 +90,10 @@ TEST_CASE("cli address ranks: commands that need a model folder name the address
   for (const char* command : {"verify", "plan"}) {
     const test::CliResult result = place.run({command, "hf://org/ranks"});
     CHECK(result.exit_code == 3);
-    CHECK_MESSAGE(has(result.err, cat("'hf://org/ranks@", test::kHubCommit,
-                                      "': is a TensorRT-LLM folder, expected")),
+    CHECK_MESSAGE(says(result.err, cat("'hf://org/ranks@", test::kHubCommit,
+                                       "': is a TensorRT-LLM folder, expected")),
                   result.err);
-    CHECK(has(result.err, "help: 'fp8kv extract', 'inspect' and 'diff' read its scales"));
+    CHECK(says(result.err, "help: 'fp8kv extract', 'inspect' and 'diff' read its scales"));
   }
 }
 
@@ -103,7 +102,7 @@ TEST_CASE("cli address ranks: a rank that is missing is named") {
   const Place place("f8-missing-rank");
   const test::CliResult result = place.run({"extract", "hf://org/ranks"});
   CHECK(result.exit_code == 3);
-  CHECK_MESSAGE(has(result.err, "'hf://org/ranks': rank1.safetensors"), result.err);
+  CHECK_MESSAGE(says(result.err, "'hf://org/ranks': rank1.safetensors"), result.err);
 }
 
 TEST_CASE("cli address ranks: a folder without safetensors says which files are looked for") {
@@ -112,11 +111,11 @@ TEST_CASE("cli address ranks: a folder without safetensors says which files are 
   fs::remove(place.temp / "hub/org/ranks/rank0.safetensors");
   const test::CliResult result = place.run({"extract", "hf://org/ranks"});
   CHECK(result.exit_code == 3);
-  CHECK_MESSAGE(has(result.err,
-                    "'hf://org/ranks': has no model.safetensors, no model.safetensors.index.json "
-                    "and no rank0.safetensors"),
+  CHECK_MESSAGE(says(result.err,
+                     "'hf://org/ranks': has no model.safetensors, no model.safetensors.index.json "
+                     "and no rank0.safetensors"),
                 result.err);
-  CHECK(has(result.err, "fetch the folder, and name it here"));
+  CHECK(says(result.err, "fetch the folder, and name it here"));
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include <doctest/doctest.h>
 
+#include "support/says.h"
 #include "support/skip.h"
 #include "support/workplaces/hub_place.h"
 
@@ -13,9 +14,7 @@ namespace {
 
 const std::string kCertificate = (test::source_dir() / "tests/support/tls_test.pem").string();
 
-bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
+using test::says;
 
 // Whether the program reads addresses, and Python is there for the proxy.
 bool can_run() {
@@ -68,12 +67,12 @@ TEST_CASE("cli address tls: a certificate without an authority, or for another h
   const test::CliResult unknown =
       extract(place, "https://127.0.0.1:TLS_PORT/org/big", trusting("none"));
   CHECK(unknown.exit_code == 5);
-  CHECK_MESSAGE(has(unknown.err, "the certificate of 127.0.0.1 is not trusted"), unknown.err);
-  CHECK(has(unknown.err, "help: name the file of its authority's certificate in CURL_CA_BUNDLE"));
+  CHECK_MESSAGE(says(unknown.err, "the certificate of 127.0.0.1 is not trusted"), unknown.err);
+  CHECK(says(unknown.err, "help: name the file of its authority's certificate in CURL_CA_BUNDLE"));
   const test::CliResult elsewhere =
       extract(place, "https://localhost:TLS_PORT/org/big", trusting("SSL_CERT_FILE"));
   CHECK(elsewhere.exit_code == 5);
-  CHECK_MESSAGE(has(elsewhere.err, "the certificate of localhost is not trusted"), elsewhere.err);
+  CHECK_MESSAGE(says(elsewhere.err, "the certificate of localhost is not trusted"), elsewhere.err);
   CHECK(place.server.asked().empty());
 }
 
@@ -84,7 +83,7 @@ TEST_CASE("cli address tls: a hub with TLS does not redirect to storage without"
   environment.push_back("HF_ENDPOINT=https://127.0.0.1:TLS_PORT");
   const test::CliResult result = extract(place, "hf://org/big", environment);
   CHECK(result.exit_code == 3);
-  CHECK_MESSAGE(has(result.err, "redirects"), result.err);
+  CHECK_MESSAGE(says(result.err, "redirects"), result.err);
 }
 
 }  // namespace fp8kv

@@ -7,6 +7,7 @@
 
 #include <doctest/doctest.h>
 
+#include "support/says.h"
 #include "support/workplaces/hub_place.h"
 
 namespace fp8kv {
@@ -14,9 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
+using test::says;
 
 constexpr const char* kText = "{\"text\": \"A cow?\"}\n{\"text\": \"two goats\"}\n";
 
@@ -56,14 +55,14 @@ TEST_CASE("cli address tokenizers: the ids of a local folder, in six requests") 
   const test::CliResult result = place.tokenize("hf://org/big");
   CHECK_MESSAGE(result.exit_code == 0, result.err);
   CHECK(result.out == place.tokenize("hub/org/big").out);
-  CHECK(has(result.out, "\"ids\""));
+  CHECK(says(result.out, "\"ids\""));
   CHECK(asked_files(place) ==
         std::multiset<std::string>{"added_tokens.json", "chat_template.jinja", "chat_template.json",
                                    "special_tokens_map.json", "tokenizer.json",
                                    "tokenizer_config.json"});
   const uint64_t bytes = place.bytes_of({"tokenizer.json", "tokenizer_config.json"});
   CHECK(place.server.body_bytes() == bytes);
-  CHECK_MESSAGE(has(result.err, cat("read ", human_bytes(bytes), " in 6 requests\n")), result.err);
+  CHECK_MESSAGE(says(result.err, cat("read ", human_bytes(bytes), " in 6 requests\n")), result.err);
 }
 
 TEST_CASE(
@@ -91,7 +90,7 @@ TEST_CASE("cli address tokenizers: a folder that is not on a hub") {
   const test::CliResult second = place.tokenize(place.folder("org/big"));
   CHECK(second.out == first.out);
   CHECK(place.server.body_bytes() == bytes);
-  CHECK_MESSAGE(has(second.err, "in 6 requests: the cache has what is needed"), second.err);
+  CHECK_MESSAGE(says(second.err, "in 6 requests: the cache has what is needed"), second.err);
 }
 
 TEST_CASE("cli address tokenizers: chats are rendered with the model's own template") {
@@ -101,7 +100,7 @@ TEST_CASE("cli address tokenizers: chats are rendered with the model's own templ
                    "{% for message in messages %}<{{ message.content }}>{% endfor %}");
   const test::CliResult remote = place.tokenize("hf://org/big", {"--chat"});
   CHECK_MESSAGE(remote.exit_code == 0, remote.err);
-  CHECK(has(remote.out, "<A cow?>"));
+  CHECK(says(remote.out, "<A cow?>"));
   CHECK(remote.out == place.tokenize("hub/org/big", {"--chat"}).out);
 }
 
@@ -126,9 +125,9 @@ TEST_CASE("cli address tokenizers: a model without one is named by its address")
   const test::HubPlace place;
   const test::CliResult result = place.run({"tokenize", "hf://org/big"});
   CHECK(result.exit_code == 3);
-  CHECK_MESSAGE(has(result.err,
-                    "'hf://org/big': has no tokenizer.json, no tekken.json, no tokenizer.model, "
-                    "and no vocab.json with a merges.txt\nhelp: "),
+  CHECK_MESSAGE(says(result.err,
+                     "'hf://org/big': has no tokenizer.json, no tekken.json, no tokenizer.model, "
+                     "and no vocab.json with a merges.txt\nhelp: "),
                 result.err);
   CHECK_FALSE(fs::exists(place.temp / "cache/ref-main"));
 }
@@ -141,7 +140,7 @@ TEST_CASE("cli address tokenizers: one that is too large is not taken into memor
   });
   const test::CliResult result = place.tokenize("hf://org/big");
   CHECK(result.exit_code == 3);
-  CHECK_MESSAGE(has(result.err, "tokenizer_config.json: is longer than the 16.0 MiB"), result.err);
+  CHECK_MESSAGE(says(result.err, "tokenizer_config.json: is longer than the 16.0 MiB"), result.err);
 }
 
 TEST_CASE("cli address tokenizers: a cached file that was cut is read again") {

@@ -7,6 +7,7 @@
 #include <doctest/doctest.h>
 
 #include "files/output/write_file.h"
+#include "support/says.h"
 #include "support/workplaces/hub_place.h"
 
 namespace fp8kv {
@@ -14,9 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
+using test::says;
 
 // The folder of the only model in the cache.
 fs::path cached_folder(const test::HubPlace& place) {
@@ -38,8 +37,8 @@ TEST_CASE("cli addresses: 16 GB cost some kilobytes, and give the bytes of a loc
   // config.json, the index, two missing files, two reads per header, then the scales of each shard.
   CHECK(asked.size() == 16);
   CHECK(place.server.body_bytes() < 20'000);
-  CHECK(has(result.err,
-            cat("read ", human_bytes(place.server.body_bytes()), " of 16.0 GiB in 16 requests\n")));
+  CHECK(says(result.err, cat("read ", human_bytes(place.server.body_bytes()),
+                             " of 16.0 GiB in 16 requests\n")));
 }
 
 TEST_CASE("cli addresses: the token goes to the hub, and nowhere else") {
@@ -50,7 +49,7 @@ TEST_CASE("cli addresses: the token goes to the hub, and nowhere else") {
     CAPTURE(ask.target);
     CHECK(ask.authorization == (ask.host.starts_with("localhost") ? "" : "Bearer hf_secret"));
   }
-  CHECK_FALSE(has(result.err + result.out, "hf_secret"));
+  CHECK_FALSE(says(result.err + result.out, "hf_secret"));
 }
 
 TEST_CASE("cli addresses: a second call asks which commit is meant, and offline not even that") {
@@ -66,7 +65,7 @@ TEST_CASE("cli addresses: a second call asks which commit is meant, and offline 
   CHECK(place.server.asked().size() == before + 1);
   const test::CliResult other = place.run({"extract", "hf://org/other"}, {offline});
   CHECK(other.exit_code == 2);
-  CHECK(has(other.err, "HF_HUB_OFFLINE is set, and the cache does not have it"));
+  CHECK(says(other.err, "HF_HUB_OFFLINE is set, and the cache does not have it"));
 }
 
 TEST_CASE("cli addresses: --no-cache leaves nothing behind") {
@@ -112,15 +111,15 @@ TEST_CASE("cli addresses: inspect, verify, plan and diff read them too") {
   if (!test::reads_addresses()) return;
   const test::HubPlace place;
   const test::CliResult inspected = place.run({"inspect", "hf://org/big"});
-  CHECK(has(inspected.out, "fingerprint       not known: the weights were not read\n"));
-  CHECK(has(inspected.out, "KV scales         k_scale/v_scale"));
+  CHECK(says(inspected.out, "fingerprint       not known: the weights were not read\n"));
+  CHECK(says(inspected.out, "KV scales         k_scale/v_scale"));
   CHECK(place.run({"plan", "hf://org/big", "--context", "64"}).exit_code == 0);
   CHECK(place.run({"diff", "hf://org/big", "hub/org/big"}).exit_code == 0);
   const test::CliResult verified = place.run({"verify", "hf://org/big"});
   const test::CliResult local = place.run({"verify", "hub/org/big"});
   CHECK(verified.exit_code == local.exit_code);
-  CHECK(has(local.out, "--model-id hub/org/big "));
-  CHECK_MESSAGE(has(verified.out, "--model-id org/big "), verified.out);
+  CHECK(says(local.out, "--model-id hub/org/big "));
+  CHECK_MESSAGE(says(verified.out, "--model-id org/big "), verified.out);
 }
 
 TEST_CASE("cli addresses: a model with FP8 weights and KV scales, as inject and quantize made it") {
@@ -152,8 +151,8 @@ TEST_CASE("cli addresses: commands that need weights say how to fetch them, and 
     CAPTURE(arguments[0]);
     const test::CliResult result = place.run(arguments);
     CHECK(result.exit_code == 2);
-    CHECK(has(result.err, "'hf://org/big': "));
-    CHECK(has(result.err, "hf download org/big --local-dir FOLDER"));
+    CHECK(says(result.err, "'hf://org/big': "));
+    CHECK(says(result.err, "hf download org/big --local-dir FOLDER"));
   }
   CHECK(place.server.asked().empty());
 }
@@ -175,8 +174,8 @@ TEST_CASE("cli addresses: what was read is never taken for a model with weights"
     CAPTURE(arguments[0]);
     const test::CliResult result = place.run(arguments);
     CHECK(result.exit_code == 3);
-    CHECK_MESSAGE(has(result.err, cat("'hf://org/tiny@", test::kHubCommit, "'")), result.err);
-    CHECK(has(result.err, "hf download"));
+    CHECK_MESSAGE(says(result.err, cat("'hf://org/tiny@", test::kHubCommit, "'")), result.err);
+    CHECK(says(result.err, "hf download"));
     CHECK_FALSE(fs::exists(place.temp / "out"));
   }
 }
@@ -188,8 +187,8 @@ TEST_CASE("cli addresses: without the module an address says how to get it") {
   setup.program = place.temp / "fp8kv";
   const test::CliResult result = test::run_cli({"extract", "hf://org/big"}, setup);
   CHECK(result.exit_code == 4);
-  CHECK(has(result.err, "fp8kv_http.so is not installed in "));
-  CHECK(has(result.err, "libcurl4-openssl-dev"));
+  CHECK(says(result.err, "fp8kv_http.so is not installed in "));
+  CHECK(says(result.err, "libcurl4-openssl-dev"));
   CHECK(test::run_cli({"extract", "hub/org/big"}, setup).exit_code == 0);
   CHECK(place.server.asked().empty());
 }

@@ -6,6 +6,7 @@
 #include <doctest/doctest.h>
 
 #include "json/json.h"
+#include "support/says.h"
 #include "support/workplaces/attest_place.h"
 #include "support/workplaces/hub_place.h"
 
@@ -18,9 +19,7 @@ using Change = std::optional<test::HubAnswer>;
 // Enough windows to decide every case below.
 const std::vector<std::string> kWindows = {"--samples", "24", "--seq-len", "40", "-q"};
 
-bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
+using test::says;
 
 test::CliResult attest_with(const AttestPlace& place, std::vector<std::string> more) {
   more.insert(more.end(), kWindows.begin(), kWindows.end());
@@ -94,7 +93,7 @@ TEST_CASE("cli attest: too little text leaves it undecided, with an exit code of
   const test::CliResult result = place.run({"--samples", "1", "--seq-len", "8", "-q"});
   CHECK(result.exit_code == 4);
   CHECK(place.named(result.out).starts_with("undecided: SERVER computes with a 16-bit cache, "));
-  CHECK(has(result.err, "help: give more text with --samples"));
+  CHECK(says(result.err, "help: give more text with --samples"));
 }
 
 TEST_CASE("cli attest: another model is none of the caches") {
@@ -111,7 +110,7 @@ TEST_CASE("cli attest: another model is none of the caches") {
   });
   const test::CliResult result = attest_with(place, {});
   CHECK(result.exit_code == 1);
-  CHECK_MESSAGE(has(result.out, "computes with none of these: another model, or other weights"),
+  CHECK_MESSAGE(says(result.out, "computes with none of these: another model, or other weights"),
                 result.out);
 }
 
@@ -149,8 +148,8 @@ TEST_CASE("cli attest: what a server refuses is said with the way out, and the k
         },
         "sk-secret");
     CHECK(result.exit_code == refusal.exit_code);
-    CHECK_MESSAGE(has(result.err, refusal.said), result.err);
-    CHECK_FALSE(has(result.err + result.out, "sk-secret"));
+    CHECK_MESSAGE(says(result.err, refusal.said), result.err);
+    CHECK_FALSE(says(result.err + result.out, "sk-secret"));
   }
 }
 
@@ -174,14 +173,14 @@ TEST_CASE("cli attest: servers that are not known, and command lines that cannot
     return ask.target == "/v1/models" ? Change() : Change({404, {}, ""});
   });
   CHECK(unknown.exit_code == 3);
-  CHECK(has(unknown.err, "is not known as vLLM, SGLang or TGI, though it has /v1/models"));
+  CHECK(says(unknown.err, "is not known as vLLM, SGLang or TGI, though it has /v1/models"));
   const AttestPlace place("vllm", "these scales");
   const auto refused = [&](const std::vector<std::string>& flags, int exit_code,
                            const std::string& said) {
     CAPTURE(said);
     const test::CliResult result = place.run(flags);
     CHECK(result.exit_code == exit_code);
-    CHECK_MESSAGE(has(result.err, said), result.err);
+    CHECK_MESSAGE(says(result.err, said), result.err);
   };
   refused({"--api-key-env", "NOT_SET"}, 2, "--api-key-env 'NOT_SET': the variable is not set");
   refused({"--served-model-name", "demon"}, 3, "has no model 'demon' (did you mean 'demo'?)");
@@ -192,7 +191,7 @@ TEST_CASE("cli attest: servers that are not known, and command lines that cannot
        (test::source_dir() / "datasets/calibration.txt").string(), "--samples", "2", "-q"},
       place.temp.path());
   CHECK(gone.exit_code == 5);
-  CHECK(has(gone.err, "check that the server runs, and its address"));
+  CHECK(says(gone.err, "check that the server runs, and its address"));
 }
 
 }  // namespace fp8kv

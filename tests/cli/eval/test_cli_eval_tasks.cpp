@@ -9,6 +9,7 @@
 #include "json/json.h"
 #include "support/places.h"
 #include "support/program/run_cli.h"
+#include "support/says.h"
 #include "support/temp_dir.h"
 
 namespace fp8kv {
@@ -32,9 +33,7 @@ test::CliResult ask(const test::TempDir& folder, const std::vector<std::string>&
   return test::run_cli(arguments, folder.path());
 }
 
-bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
+using test::says;
 
 TEST_CASE("cli eval tasks: choices are answered by every cache, and compared in pairs") {
   const test::TempDir folder;
@@ -43,11 +42,11 @@ TEST_CASE("cli eval tasks: choices are answered by every cache, and compared in 
       ask(folder, {"--task", "choices=items.jsonl", "--kv-cache-dtype", "fp8_e4m3,bfloat16"});
   CHECK(result.err == "");
   CHECK(result.exit_code == 0);
-  CHECK(has(result.out,
-            "task      choices items.jsonl (arc), 0-shot, 12 of 12 items; compared by "
-            "acc_norm\n"));
-  CHECK(has(result.out, "wins  losses  ties"));
-  CHECK(has(result.out, "fp8_e4m3 unit"));
+  CHECK(says(result.out,
+             "task      choices items.jsonl (arc), 0-shot, 12 of 12 items; compared by "
+             "acc_norm\n"));
+  CHECK(says(result.out, "wins  losses  ties"));
+  CHECK(says(result.out, "fp8_e4m3 unit"));
 }
 
 TEST_CASE("cli eval tasks: JSON has every answer, the same for any number of threads") {
@@ -82,13 +81,13 @@ TEST_CASE("cli eval tasks: a cache that is not decided ends with 4, on the termi
   const test::CliResult result = ask(folder, {"--task", "choices=items.jsonl", "--accept",
                                               "recovery >= 99%", "--junit", "tasks.xml"});
   CHECK(result.exit_code == 4);
-  CHECK(has(result.err,
-            "fp8kv: eval: choices: fp8_e4m3 unit is not decided: recovery >= 99%, "
-            "after all 12 items"));
+  CHECK(says(result.err,
+             "fp8kv: eval: choices: fp8_e4m3 unit is not decided: recovery >= 99%, "
+             "after all 12 items"));
   std::ifstream file(folder.path() / "tasks.xml");
   const std::string xml((std::istreambuf_iterator<char>(file)), {});
-  CHECK(has(xml, "tests=\"1\" failures=\"1\""));
-  CHECK(has(xml, "choices items.jsonl: recovery &gt;= 99%"));
+  CHECK(says(xml, "tests=\"1\" failures=\"1\""));
+  CHECK(says(xml, "choices items.jsonl: recovery &gt;= 99%"));
 }
 
 TEST_CASE("cli eval tasks: choices behind a chat are scored as answers of the model") {
@@ -102,7 +101,7 @@ TEST_CASE("cli eval tasks: choices behind a chat are scored as answers of the mo
                               "\n");
   const test::CliResult refused = ask(folder, {"--task", "choices=chat.jsonl"});
   CHECK(refused.exit_code == 3);
-  CHECK(has(refused.err, "has no chat template"));
+  CHECK(says(refused.err, "has no chat template"));
   const auto answers = [&](const std::string& task) {
     const test::CliResult result =
         ask(folder, {"--task", task, "--chat-template", "none", "--json"});
@@ -112,8 +111,8 @@ TEST_CASE("cli eval tasks: choices behind a chat are scored as answers of the mo
   std::string plain = answers("choices=plain.jsonl");
   plain.replace(plain.find("plain"), 5, "chat");
   CHECK(answers("choices=chat.jsonl") == plain);
-  CHECK(has(ask(folder, {"--task", "choices=chat.jsonl", "--few-shot", "1"}).err,
-            "'chat.jsonl':1: --few-shot needs prompts, and the item has messages"));
+  CHECK(says(ask(folder, {"--task", "choices=chat.jsonl", "--few-shot", "1"}).err,
+             "'chat.jsonl':1: --few-shot needs prompts, and the item has messages"));
 }
 
 TEST_CASE("cli eval tasks: an equal cache is accepted once enough items are there") {
@@ -124,7 +123,7 @@ TEST_CASE("cli eval tasks: an equal cache is accepted once enough items are ther
                    "--kv-cache-dtype", "float32", "--baseline", "float32", "--unit-scales"});
   INFO(result.out);
   CHECK(result.exit_code == 0);
-  CHECK(has(result.out, "accepted: recovery >= 50%, after "));
+  CHECK(says(result.out, "accepted: recovery >= 50%, after "));
 }
 
 TEST_CASE("cli eval tasks: what cannot be asked is refused with the place and the way out") {
@@ -155,7 +154,7 @@ TEST_CASE("cli eval tasks: what cannot be asked is refused with the place and th
     const test::CliResult result = ask(folder, row.arguments);
     INFO(result.err);
     CHECK(result.exit_code == row.exit_code);
-    CHECK(has(result.err, row.message));
+    CHECK(says(result.err, row.message));
     CHECK(result.out == "");
   }
 }

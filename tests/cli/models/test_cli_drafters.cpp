@@ -7,6 +7,7 @@
 #include "json/json.h"
 #include "support/models/drafter_golden.h"
 #include "support/program/run_cli.h"
+#include "support/says.h"
 #include "support/temp_dir.h"
 
 namespace fp8kv {
@@ -31,9 +32,7 @@ struct Place {
   test::DrafterGolden golden;
 };
 
-bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
+using test::says;
 
 }  // namespace
 
@@ -44,8 +43,9 @@ TEST_CASE("cli drafters: the whole way, from calibrate to a folder and back") {
     const test::CliResult made = place.calibrate();
     CAPTURE(made.err);
     REQUIRE(made.exit_code == 0);
-    CHECK(has(made.out, "made      scales of 1 layer, one per tensor, from 40 tokens in 1 window"));
-    CHECK(has(made.out, "loss      not measured: count accepted drafts on the server"));
+    CHECK(
+        says(made.out, "made      scales of 1 layer, one per tensor, from 40 tokens in 1 window"));
+    CHECK(says(made.out, "loss      not measured: count accepted drafts on the server"));
     const Json said = Json::parse(place.calibrate({"--json", "--force"}).out, "stdout");
     const double k_amax = said.at("layers")[0].at("k_amax")[0].as_double();
     const double expected = test::numbers_of(place.golden.golden.at("k_amax"))[0];
@@ -55,25 +55,25 @@ TEST_CASE("cli drafters: the whole way, from calibrate to a folder and back") {
         place.run({"inject", "drafter", "--scales", "scales.json", "--out", "out"});
     CAPTURE(injected.err);
     CHECK(injected.exit_code == 0);
-    CHECK(has(injected.out,
-              "vllm serve MODEL --speculative-config.method eagle3 "
-              "--speculative-config.model out "));
+    CHECK(says(injected.out,
+               "vllm serve MODEL --speculative-config.method eagle3 "
+               "--speculative-config.model out "));
     const std::string names = place.run({"inspect", "out/model-kv-scales.safetensors"}).out;
-    CHECK(has(names, std::string(layer) + ".self_attn.attn.k_scale"));
+    CHECK(says(names, std::string(layer) + ".self_attn.attn.k_scale"));
     CHECK(place.run({"diff", "scales.json", "out"}).exit_code == 0);
     const test::CliResult verified =
         place.run({"verify", "out", "--runtime", "vllm", "--runtime", "sglang"});
     CAPTURE(verified.out);
     CHECK(verified.exit_code == 0);
-    CHECK(has(verified.out, "when it drafts with an FP8 cache: into the drafter's own attention"));
-    CHECK(has(verified.out, "--speculative-draft-model-path out --kv-cache-dtype fp8_e4m3"));
+    CHECK(says(verified.out, "when it drafts with an FP8 cache: into the drafter's own attention"));
+    CHECK(says(verified.out, "--speculative-draft-model-path out --kv-cache-dtype fp8_e4m3"));
   }
 }
 
 TEST_CASE("cli drafters: inspect says that it is one") {
   const Place place("flat");
-  CHECK(has(place.run({"inspect", "drafter"}).out,
-            "LlamaForCausalLMEagle3 (llama), a drafter (EAGLE-3): calibrate it with --target"));
+  CHECK(says(place.run({"inspect", "drafter"}).out,
+             "LlamaForCausalLMEagle3 (llama), a drafter (EAGLE-3): calibrate it with --target"));
   const Json json = Json::parse(place.run({"inspect", "drafter", "--json"}).out, "stdout");
   CHECK(json.at("drafter").as_bool());
   CHECK(!json.at("supported").as_bool());
@@ -86,7 +86,7 @@ TEST_CASE("cli drafters: an assistant of Gemma 4 has no cache of its own") {
   REQUIRE(config.find(type) != config.npos);
   config.replace(config.find(type), type.size(), "\"gemma4_assistant\"");
   place.golden.folder.write("target/config.json", config);
-  const std::string says =
+  const std::string words =
       "model_type: gemma4_assistant drafts from the KV cache of its model, and has none\n"
       "help: take that model: its scales serve both\n";
   for (const std::vector<std::string>& arguments :
@@ -96,9 +96,9 @@ TEST_CASE("cli drafters: an assistant of Gemma 4 has no cache of its own") {
     const test::CliResult result = place.run(arguments);
     CAPTURE(result.err);
     CHECK(result.exit_code == 3);
-    CHECK(has(result.err, says));
+    CHECK(says(result.err, words));
   }
-  CHECK(has(place.run({"inspect", "target"}).out, "gemma4_assistant drafts from the KV cache"));
+  CHECK(says(place.run({"inspect", "target"}).out, "gemma4_assistant drafts from the KV cache"));
 }
 
 TEST_CASE("cli drafters: scales of another drafter are refused") {
@@ -109,7 +109,7 @@ TEST_CASE("cli drafters: scales of another drafter are refused") {
   place.golden.folder.write("drafter/model.safetensors", weights);
   const test::CliResult injected =
       place.run({"inject", "drafter", "--scales", "scales.json", "--out", "out"});
-  CHECK(has(injected.err, "was calibrated on"));
+  CHECK(says(injected.err, "was calibrated on"));
 }
 
 TEST_CASE("cli drafters: what cannot be is said with a way out") {
@@ -137,11 +137,11 @@ TEST_CASE("cli drafters: what cannot be is said with a way out") {
     const test::CliResult result = place.run(arguments);
     CAPTURE(result.err);
     CHECK(result.exit_code == refusal.exit_code);
-    CHECK(has(result.err, refusal.says));
+    CHECK(says(result.err, refusal.says));
   }
   const test::CliResult with = place.run({"verify", "drafter", "--with", "python3"});
   CHECK(with.exit_code == 3);
-  CHECK(has(with.err, "is a drafter, which no runtime loads without its target"));
+  CHECK(says(with.err, "is a drafter, which no runtime loads without its target"));
 }
 
 TEST_CASE("cli drafters: a config that asks for another input is refused by its key") {
@@ -178,7 +178,7 @@ TEST_CASE("cli drafters: a config that asks for another input is refused by its 
         {"calibrate", "changed", "--target", "target", "--data", "d.jsonl", "--device", "cpu"});
     CAPTURE(made.err);
     CHECK(made.exit_code == 3);
-    CHECK(has(made.err, change.says));
+    CHECK(says(made.err, change.says));
   }
 }
 

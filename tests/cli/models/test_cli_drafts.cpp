@@ -7,6 +7,7 @@
 #include "json/json.h"
 #include "support/models/draft_golden.h"
 #include "support/program/run_cli.h"
+#include "support/says.h"
 #include "support/temp_dir.h"
 
 namespace fp8kv {
@@ -31,9 +32,7 @@ struct Place {
   test::DraftGolden golden;
 };
 
-bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
+using test::says;
 
 Json draft_of(const std::string& text) {
   return Json::parse(text, "stdout").at("draft_layers")[0];
@@ -45,9 +44,9 @@ TEST_CASE("cli drafts: calibrate measures a draft layer, and says that it did") 
   const Place place("glm4-moe");
   const test::CliResult made = place.calibrate();
   CHECK(made.exit_code == 0);
-  CHECK(has(made.err, "scales of 3 layers and 1 draft layer from"));
-  CHECK(has(made.out, "made      scales of 3 layers and 1 draft layer, one per tensor, from "));
-  CHECK(has(place.calibrate({"--table", "--force"}).out, "model.layers.3"));
+  CHECK(says(made.err, "scales of 3 layers and 1 draft layer from"));
+  CHECK(says(made.out, "made      scales of 3 layers and 1 draft layer, one per tensor, from "));
+  CHECK(says(place.calibrate({"--table", "--force"}).out, "model.layers.3"));
   const Json in_file = Json::parse(place.read("scales.json"), "file").at("fp8kv");
   CHECK(in_file.at("draft_layers")[0].at("layer").as_string() == "model.layers.3");
   const Json said = draft_of(place.calibrate({"--json", "--force"}).out);
@@ -66,12 +65,12 @@ TEST_CASE("cli drafts: what is not measured is warned of with the reason") {
   place.golden.folder.write("m/model.safetensors", weights);
   const test::CliResult made = place.calibrate();
   CHECK(made.exit_code == 0);
-  CHECK(has(made.err, "warning: draft layer model.layers.3: "));
-  CHECK(has(made.err, "model.layers.3.enorm.weight"));
-  CHECK(has(made.err, "no scale is made for its cache, where runtimes then use 1"));
-  CHECK(!has(place.read("scales.json"), "draft_layers"));
-  CHECK(has(place.run({"inspect", "m"}).out,
-            "draft layers      1, with a KV cache each: model.layers.3, no scales"));
+  CHECK(says(made.err, "warning: draft layer model.layers.3: "));
+  CHECK(says(made.err, "model.layers.3.enorm.weight"));
+  CHECK(says(made.err, "no scale is made for its cache, where runtimes then use 1"));
+  CHECK(!says(place.read("scales.json"), "draft_layers"));
+  CHECK(says(place.run({"inspect", "m"}).out,
+             "draft layers      1, with a KV cache each: model.layers.3, no scales"));
 }
 
 TEST_CASE("cli drafts: the whole way, from calibrate to a folder and back") {
@@ -84,14 +83,14 @@ TEST_CASE("cli drafts: the whole way, from calibrate to a folder and back") {
     CHECK(injected.exit_code == 0);
     // The folder also stores the maxima of draft layers, so extract restores the whole file.
     CHECK(place.run({"extract", "out", "-o", "-"}).out == place.read("scales.json"));
-    CHECK(!has(injected.err, "draft layer"));
+    CHECK(!says(injected.err, "draft layer"));
     const Json inspected = draft_of(place.run({"inspect", "out", "--json"}).out);
     CHECK(inspected.at("layer").as_string() == place.golden.layer);
     CHECK(inspected.at("scales").as_bool());
-    CHECK(has(place.run({"extract", "out", "--out", "again.json"}).err, "and 1 draft layer"));
+    CHECK(says(place.run({"extract", "out", "--out", "again.json"}).err, "and 1 draft layer"));
     const test::CliResult diff = place.run({"diff", "scales.json", "again.json"});
     CHECK(diff.exit_code == 0);
-    CHECK(has(diff.out, "no of 1 draft layer differs"));
+    CHECK(says(diff.out, "no of 1 draft layer differs"));
   }
 }
 
@@ -101,8 +100,8 @@ TEST_CASE("cli drafts: verify has a line for each draft layer and runtime") {
   REQUIRE(place.run({"inject", "m", "--scales", "scales.json", "--out", "out"}).exit_code == 0);
   const test::CliResult with = place.run({"verify", "out", "--runtime", "vllm"});
   CHECK(with.exit_code == 0);
-  CHECK(has(with.out, "mtp.layers.0  vLLM"));
-  CHECK(has(with.out, "loads"));
+  CHECK(says(with.out, "mtp.layers.0  vLLM"));
+  CHECK(says(with.out, "loads"));
   const Json json =
       Json::parse(place.run({"verify", "out", "--runtime", "vllm", "--json"}).out, "stdout");
   const Json draft = json.at("runtimes")[0].at("draft_layers")[0];
@@ -121,14 +120,14 @@ TEST_CASE("cli drafts: a folder whose draft layer has no scales says so everywhe
   const test::CliResult injected =
       place.run({"inject", "m", "--scales", "plain.json", "--out", "out"});
   CHECK(injected.exit_code == 0);
-  CHECK(has(injected.err, "warning: the draft layer mtp.layers.0 gets no scales"));
-  CHECK(has(place.run({"inspect", "out"}).out, "mtp.layers.0, no scales"));
+  CHECK(says(injected.err, "warning: the draft layer mtp.layers.0 gets no scales"));
+  CHECK(says(place.run({"inspect", "out"}).out, "mtp.layers.0, no scales"));
   const test::CliResult verified = place.run({"verify", "out", "--runtime", "vllm"});
   CHECK(verified.exit_code == 0);
-  CHECK(has(verified.out, "has no scales: with the drafts on"));
+  CHECK(says(verified.out, "has no scales: with the drafts on"));
   const test::CliResult diff = place.run({"diff", "scales.json", "plain.json"});
   CHECK(diff.exit_code == 1);
-  CHECK(has(diff.err, "differ in 1 of 1 draft layer"));
+  CHECK(says(diff.err, "differ in 1 of 1 draft layer"));
 }
 
 TEST_CASE("cli drafts: shards merge to the scales of one run, and by histograms they are refused") {
@@ -158,7 +157,7 @@ TEST_CASE("cli drafts: shards merge to the scales of one run, and by histograms 
   const test::CliResult refused = place.run({"merge", "c.json", "d.json", "--histograms", "c.st",
                                              "--histograms", "d.st", "--out", "no.json"});
   CHECK(refused.exit_code == 3);
-  CHECK(has(refused.err, "has scales of draft layers (mtp.layers.0"));
+  CHECK(says(refused.err, "has scales of draft layers (mtp.layers.0"));
 }
 
 TEST_CASE("cli drafts: a policy of losses gives draft layers the scales of amax, and says so") {
@@ -168,9 +167,9 @@ TEST_CASE("cli drafts: a policy of losses gives draft layers the scales of amax,
   };
   const test::CliResult result = calibrate("loss*2");
   CHECK(result.exit_code == 0);
-  CHECK(has(result.err,
-            "draft layer model.layers.3: losses are not measured there; its scales are those of "
-            "'amax*2'\n"));
+  CHECK(says(result.err,
+             "draft layer model.layers.3: losses are not measured there; its scales are those of "
+             "'amax*2'\n"));
   const Json draft = draft_of(result.out), plain = draft_of(calibrate("amax*2").out);
   for (const char* tensor : {"k_scale", "v_scale"}) {
     CHECK(draft.at(tensor)[0].as_double() == plain.at(tensor)[0].as_double());
