@@ -70,6 +70,7 @@ class Machine {
   void synchronise(int n_warps);
   void run_block(Grid block);
   void run_warp(int warp);
+  int next_lane();
   bool release_warp(int warp);
   void release_block();
   int pick(int count) { return static_cast<int>(random_.next() % static_cast<uint64_t>(count)); }
@@ -83,6 +84,8 @@ class Machine {
   const std::function<void()>* body_ = nullptr;
   Grid block_;
   int current_ = 0;
+  // The warp that runs, the order of its lanes, and the place in that order.
+  int first_of_warp_ = 0, first_lane_ = 0, lane_step_ = 1, lanes_visited_ = 0;
   std::exception_ptr error_;
   Arena arena_;
   char start_tag_ = 0, end_tag_ = 0, block_tag_ = 0;
@@ -128,7 +131,13 @@ void Machine::wait(Wait kind, Place place) {
   lane.place = place;
   void* tag = kind == Wait::block ? static_cast<void*>(&block_tag_) : &warp().tag;
   Fibers::release(tag);
-  fibers_.suspend();
+  const int next = next_lane();
+  if (next < 0) {
+    fibers_.suspend();
+  } else {
+    current_ = next;
+    fibers_.switch_to(next);
+  }
   Fibers::acquire(tag);
 }
 
@@ -140,19 +149,30 @@ std::byte* Machine::take(size_t bytes, Place place) {
   }
 }
 
-// Runs every runnable lane of a warp, once.
+// Runs every runnable lane of a warp, once. A lane that waits switches to the next one itself.
 void Machine::run_warp(int warp) {
   const int width = shape_->warp;
+  first_of_warp_ = warp * width;
   // The width is a power of two, so an odd step visits all lanes.
-  const int first = order == 0 ? 0 : pick(width);
-  const int step = order == 0 ? 1 : 2 * pick(width / 2) + 1;
-  for (int i = 0; i < width; ++i) {
-    const int index = warp * width + (first + i * step) % width;
-    if (lanes_[index].wait != Wait::running) continue;
-    current_ = index;
-    fibers_.resume(index);
+  first_lane_ = order == 0 ? 0 : pick(width);
+  lane_step_ = order == 0 ? 1 : 2 * pick(width / 2) + 1;
+  lanes_visited_ = 0;
+  for (int next = next_lane(); next >= 0; next = next_lane()) {
+    current_ = next;
+    fibers_.resume(next);
     if (error_) std::rethrow_exception(error_);
   }
+}
+
+// The next runnable lane of the warp that runs, or -1 after the last.
+int Machine::next_lane() {
+  const int width = shape_->warp;
+  while (lanes_visited_ < width) {
+    const int visit = lanes_visited_++;
+    const int index = first_of_warp_ + (first_lane_ + visit * lane_step_) % width;
+    if (lanes_[index].wait == Wait::running) return index;
+  }
+  return -1;
 }
 
 // Lets the lanes of a warp go on when all are at the same warp operation. REQUIRES that no lane

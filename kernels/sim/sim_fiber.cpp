@@ -110,6 +110,7 @@ struct Fibers::State {
   void* scheduler_fake_stack = nullptr;
   const void* scheduler_stack = nullptr;
   size_t scheduler_stack_bytes = 0;
+  [[maybe_unused]] bool by_scheduler = false;  // who made the last switch to a fiber
   void* scheduler_tsan = nullptr;
 };
 
@@ -171,7 +172,13 @@ void Fibers::enter() {
   Fibers& self = *active;
   State& state = *self.state_;
 #if defined(__SANITIZE_ADDRESS__)
-  __sanitizer_finish_switch_fiber(nullptr, &state.scheduler_stack, &state.scheduler_stack_bytes);
+  const void* stack = nullptr;
+  size_t bytes = 0;
+  __sanitizer_finish_switch_fiber(nullptr, &stack, &bytes);
+  if (state.by_scheduler) {
+    state.scheduler_stack = stack;
+    state.scheduler_stack_bytes = bytes;
+  }
 #endif
   const int index = state.current;
   Fiber& fiber = state.fibers[static_cast<size_t>(index)];
@@ -186,6 +193,7 @@ void Fibers::resume(int index) {
   Fiber& fiber = state.fibers[static_cast<size_t>(index)];
   active = this;
   state.current = index;
+  state.by_scheduler = true;
 #if defined(__SANITIZE_ADDRESS__)
   __sanitizer_start_switch_fiber(&state.scheduler_fake_stack, fiber.stack, kStackBytes);
 #endif
@@ -213,6 +221,24 @@ void Fibers::suspend() {
   switch_machine(fiber.machine, state.scheduler);
 #if defined(__SANITIZE_ADDRESS__)
   __sanitizer_finish_switch_fiber(fiber.fake_stack, nullptr, nullptr);
+#endif
+}
+
+void Fibers::switch_to(int index) {
+  State& state = *state_;
+  Fiber& from = state.fibers[static_cast<size_t>(state.current)];
+  Fiber& to = state.fibers[static_cast<size_t>(index)];
+  state.current = index;
+  state.by_scheduler = false;
+#if defined(__SANITIZE_ADDRESS__)
+  __sanitizer_start_switch_fiber(&from.fake_stack, to.stack, kStackBytes);
+#endif
+#if defined(FP8KV_SIM_TSAN)
+  __tsan_switch_to_fiber(to.tsan, __tsan_switch_to_fiber_no_sync);
+#endif
+  switch_machine(from.machine, to.machine);
+#if defined(__SANITIZE_ADDRESS__)
+  __sanitizer_finish_switch_fiber(from.fake_stack, nullptr, nullptr);
 #endif
 }
 
