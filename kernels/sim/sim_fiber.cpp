@@ -115,8 +115,26 @@ struct Fibers::State {
 };
 
 namespace {
+
 Fibers* active = nullptr;  // owner of the fiber being entered
+
+// Switches from a fiber to another stack, and tells the sanitizers. Returns when the fiber is
+// resumed.
+void leave(Fiber& from, Machine& to, [[maybe_unused]] const void* stack,
+           [[maybe_unused]] size_t stack_bytes, [[maybe_unused]] void* tsan) {
+#if defined(__SANITIZE_ADDRESS__)
+  __sanitizer_start_switch_fiber(from.done ? nullptr : &from.fake_stack, stack, stack_bytes);
+#endif
+#if defined(FP8KV_SIM_TSAN)
+  __tsan_switch_to_fiber(tsan, __tsan_switch_to_fiber_no_sync);
+#endif
+  switch_machine(from.machine, to);
+#if defined(__SANITIZE_ADDRESS__)
+  __sanitizer_finish_switch_fiber(from.fake_stack, nullptr, nullptr);
+#endif
 }
+
+}  // namespace
 
 Fibers::Fibers() : state_(std::make_unique<State>()) {}
 
@@ -210,18 +228,8 @@ void Fibers::resume(int index) {
 
 void Fibers::suspend() {
   State& state = *state_;
-  Fiber& fiber = state.fibers[static_cast<size_t>(state.current)];
-#if defined(__SANITIZE_ADDRESS__)
-  __sanitizer_start_switch_fiber(fiber.done ? nullptr : &fiber.fake_stack, state.scheduler_stack,
-                                 state.scheduler_stack_bytes);
-#endif
-#if defined(FP8KV_SIM_TSAN)
-  __tsan_switch_to_fiber(state.scheduler_tsan, __tsan_switch_to_fiber_no_sync);
-#endif
-  switch_machine(fiber.machine, state.scheduler);
-#if defined(__SANITIZE_ADDRESS__)
-  __sanitizer_finish_switch_fiber(fiber.fake_stack, nullptr, nullptr);
-#endif
+  leave(state.fibers[static_cast<size_t>(state.current)], state.scheduler, state.scheduler_stack,
+        state.scheduler_stack_bytes, state.scheduler_tsan);
 }
 
 void Fibers::switch_to(int index) {
@@ -230,16 +238,7 @@ void Fibers::switch_to(int index) {
   Fiber& to = state.fibers[static_cast<size_t>(index)];
   state.current = index;
   state.by_scheduler = false;
-#if defined(__SANITIZE_ADDRESS__)
-  __sanitizer_start_switch_fiber(&from.fake_stack, to.stack, kStackBytes);
-#endif
-#if defined(FP8KV_SIM_TSAN)
-  __tsan_switch_to_fiber(to.tsan, __tsan_switch_to_fiber_no_sync);
-#endif
-  switch_machine(from.machine, to.machine);
-#if defined(__SANITIZE_ADDRESS__)
-  __sanitizer_finish_switch_fiber(from.fake_stack, nullptr, nullptr);
-#endif
+  leave(from, to.machine, to.stack, kStackBytes, to.tsan);
 }
 
 void Fibers::release([[maybe_unused]] void* tag) {
