@@ -27,8 +27,8 @@ struct RopeArguments {
 
 void rope_append(Stream stream, DType activations, const RopeArguments& arguments);
 
-// Stores rows that are not elements of one type: K, which is rotated by then, and V. It is the
-// second half of rope_append for such caches. REQUIRES kv heads.
+// Stores rows that are not elements of one type, or V narrower than K. K is rotated by then. It is
+// the second half of rope_append for such caches. REQUIRES kv heads.
 void append_rows(Stream stream, DType activations, const RopeArguments& arguments);
 
 // rope_append with Q, K and V of `arguments` as products of the normalised rows. REQUIRES
@@ -38,10 +38,11 @@ void project_append(Stream stream, DType dtype, const NormedProducts& normed,
 
 struct AttentionArguments {
   const void* q = nullptr;  // [n, n_heads, head_dim], activations
-  void* out = nullptr;      // [n, n_heads, head_dim], activations
+  void* out = nullptr;      // [n, n_heads, v_dim], activations
   Rows rows;
   PagedKv kv;
   int32_t n_heads = 0;
+  int32_t v_dim = 0;
   float scale = 1.0f;
   int64_t window = 0;
 };

@@ -184,6 +184,7 @@ void GpuBackend::attention(const ConstTensorView& q, const PagedKv& kv, const Ba
   arguments.rows = rows_of(batch, q.shape[0], "attention");
   arguments.kv = kv;
   arguments.n_heads = static_cast<int32_t>(q.shape[1]);
+  arguments.v_dim = kv.v_dim();
   arguments.scale = options.scale;
   arguments.window = options.window;
   ScoreOptions scores{.chunk = options.chunk, .cap = options.cap};

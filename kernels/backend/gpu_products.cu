@@ -110,7 +110,7 @@ void GpuBackend::project_append(const ConstTensorView& x, const InputNorm& entry
   if (x.shape[0] == 0) return;
   const auto normed = normed_products(x, entry, projections_of(weights, args), step_size());
   if (!normed || args.magnitudes || weights.norms || args.k.shape[1] == 0 ||
-      !args.kv.in_elements()) {
+      !args.kv.in_elements() || args.kv.v_dim() != args.kv.head_dim) {
     return Backend::project_append(x, entry, weights, args);
   }
   FP8KV_GPU::project_append(device_.stream(), x.dtype, *normed, rope_arguments(args),

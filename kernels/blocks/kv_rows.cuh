@@ -20,12 +20,12 @@ struct KeyRow {
   __device__ float value(int d) const { return x[d].value(); }
 };
 
-// V of one row.
+// V of one row. `step`: elements from one row to the next, if rows are elements.
 template <typename Cache>
 struct ValueRow {
   const Cache* x;
-  __device__ ValueRow(const PagedKv& kv, int64_t row)
-      : x(static_cast<const Cache*>(kv.v) + row * kv.head_dim) {}
+  __device__ ValueRow(const PagedKv& kv, int64_t row, int step)
+      : x(static_cast<const Cache*>(kv.v) + row * step) {}
   __device__ float value(int d) const { return x[d].value(); }
 };
 
@@ -43,7 +43,7 @@ struct ValueRow<AnyRow> {
   KvRow row;
   const uint8_t* x;
   int first;  // first element in the row; V of a latent is the end of K
-  __device__ ValueRow(const PagedKv& kv, int64_t number)
+  __device__ ValueRow(const PagedKv& kv, int64_t number, int /*step*/)
       : row(kv.v_row()),
         x(static_cast<const uint8_t*>(kv.v) + number * row.bytes()),
         first(kv.v_in_k > 0 ? kv.head_dim - kv.v_in_k : 0) {}

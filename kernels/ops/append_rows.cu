@@ -1,5 +1,5 @@
-// Stores rows that are not elements of one type, after rope_append has rotated and rounded Q, K and
-// V.
+// Stores rows that are not elements of one type, or V narrower than K, after rope_append has
+// rotated and rounded Q, K and V.
 #include "kernels/blocks/kv_rows.cuh"
 #include "kernels/blocks/reduce.cuh"
 #include "kernels/blocks/rope.cuh"
@@ -10,6 +10,11 @@ namespace {
 
 constexpr int kWarps = 4;
 
+// The elements of the longer of a row of K and a row of V.
+FP8KV_HD int most_elements(const PagedKv& kv) {
+  return kv.v_dim() > kv.head_dim ? kv.v_dim() : kv.head_dim;
+}
+
 // One warp per row, KV head, and K or V. For latents, whose K and V share a row, one warp per row.
 // Lanes take the row's parts in turn.
 template <typename T>
@@ -17,7 +22,8 @@ __global__ void append_rows_kernel(RopeArguments arguments) {
   after_previous();
   Shared shared;
   const PagedKv& kv = arguments.kv;
-  float* x = shared.take<float>(kWarps * kv.head_dim) + warp_index() * kv.head_dim;
+  const int most = most_elements(kv);
+  float* x = shared.take<float>(kWarps * most) + warp_index() * most;
   const int pools = kv.v_in_k > 0 ? 1 : 2;
   const int64_t item = static_cast<int64_t>(block_index().x) * kWarps + warp_index();
   if (item >= static_cast<int64_t>(arguments.rows.n) * kv.n_kv_heads * pools) return;
@@ -64,7 +70,7 @@ void append_rows(Stream stream, DType activations, const RopeArguments& argument
     const int64_t items = int64_t{arguments.rows.n} * kv.n_kv_heads * (kv.v_in_k > 0 ? 1 : 2);
     launch("rope_append", append_rows_kernel<T>,
            {static_cast<unsigned>((items + kWarps - 1) / kWarps)}, kWarps * kWarp,
-           static_cast<size_t>(kWarps * kv.head_dim) * sizeof(float), stream, arguments);
+           static_cast<size_t>(kWarps * most_elements(kv)) * sizeof(float), stream, arguments);
   });
 }
 

@@ -18,7 +18,7 @@ template <bool kLatent>
 inline constexpr int kPartDim = kLatent ? kMostHeadDim : 256;
 
 int parts_of(const PagedKv& kv) {
-  return kv.v_in_k > 0 ? 1 : (kv.head_dim + kPartDim<false> - 1) / kPartDim<false>;
+  return kv.v_in_k > 0 ? 1 : (kv.v_dim() + kPartDim<false> - 1) / kPartDim<false>;
 }
 
 // One warp per (row, head, part of V), numbered row by row, then head by head. kChanged: for
@@ -31,7 +31,7 @@ __global__ void attention_any_kernel(AttentionArguments arguments, ScoreOptions 
   const PagedKv& kv = arguments.kv;
   constexpr int kDimsPerLane = kPartDim<kLatent> / kWarp;
   constexpr bool kSparse = kLatent && kChanged, kOther = !kLatent && kChanged;
-  const int head_dim = kv.head_dim, v_dim = kLatent ? kv.v_in_k : head_dim;
+  const int head_dim = kv.head_dim, v_dim = kLatent ? kv.v_in_k : arguments.v_dim;
   float* all_queries = shared.take<float>(kWarps * head_dim);
   float* all_weights = shared.take<float>(kThreads);
   float* all_values = kIsAny<Cache> ? shared.take<float>(kWarps * v_dim) : nullptr;
@@ -97,7 +97,8 @@ __global__ void attention_any_kernel(AttentionArguments arguments, ScoreOptions 
     for (int j = 0; j < kDimsPerLane; ++j) acc[j] *= correction;
     for (int i = 0; i < count; ++i) {
       const int at = kSparse ? chosen[begin + i] : begin + i;
-      const ValueRow<Cache> v(kv, kv.row(pages[at / kv.page_size], kv_head, at % kv.page_size));
+      const ValueRow<Cache> v(kv, kv.row(pages[at / kv.page_size], kv_head, at % kv.page_size),
+                              kLatent ? head_dim : v_dim);
       if constexpr (kIsAny<Cache>) {
         // Each lane decodes the elements that it sums up. Inside the loop over the sums, code for
         // all formats would prevent unrolling, and so put the sums in local memory.

@@ -361,7 +361,7 @@ bool takes_fast_attention(DType activations, const AttentionArguments& arguments
   // not the reverse.
   if (kv.k_format == KvFormat::bf16 && activations != DType::bf16) return false;
   if (reinterpret_cast<uintptr_t>(arguments.q) % 8 != 0) return false;  // loaded four at a time
-  return kv.page_size % kTileTokens == 0 &&
+  return kv.page_size % kTileTokens == 0 && kv.v_dim() == kv.head_dim &&
          (kv.head_dim == 64 || kv.head_dim == 96 || kv.head_dim == 128 || kv.head_dim == 256);
 }
 

@@ -198,10 +198,12 @@ void rope_append(Stream stream, DType activations, const RopeArguments& argument
       vectors ? run<T, Cache, 16 / sizeof(T)>(stream, arguments)
               : run<T, Cache, 1>(stream, arguments);
     };
-    with_cache_type(arguments.kv, with_cache);
-    if (!arguments.kv.in_elements() && arguments.kv.n_kv_heads > 0) {
-      append_rows(stream, activations, arguments);
-    }
+    // Rows of other sizes or formats are stored by a second kernel.
+    const PagedKv& kv = arguments.kv;
+    const bool one_size = kv.v_in_k > 0 || kv.v_dim() == kv.head_dim;
+    const bool here = kv.in_elements() && one_size;
+    here ? with_cache_type(kv, with_cache) : with_cache(AnyRow());
+    if (!here && kv.n_kv_heads > 0) append_rows(stream, activations, arguments);
   });
 }
 

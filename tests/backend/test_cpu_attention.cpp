@@ -58,6 +58,15 @@ TEST_CASE("attention: takes any even head size") {
   }
 }
 
+TEST_CASE("attention: V may have fewer elements than K") {
+  for (const DType dtype : kCacheTypes) {
+    CAPTURE(std::string(dtype_name(dtype)));
+    check_everywhere(
+        {.head_dim = 192, .own_v_dim = 128, .dtype = dtype, .sequences = {{40, 40}, {300, 1}}});
+    check_everywhere({.head_dim = 48, .own_v_dim = 20, .dtype = dtype, .sequences = {{90, 3}}});
+  }
+}
+
 TEST_CASE("attention: takes contexts that end before, at and after a page and a block") {
   for (const int64_t page_size : {16, 64}) {
     for (const int64_t context : {1, 15, 16, 17, 64, 255, 256, 257, 513}) {

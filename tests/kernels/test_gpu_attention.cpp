@@ -59,6 +59,22 @@ TEST_CASE("gpu attention: takes any even head size up to 512") {
   }
 }
 
+TEST_CASE("gpu attention: V may have fewer elements than K") {
+  for (const DType activations : test::kComputeTypes) {
+    for (const DType cache : test::cache_types()) {
+      CAPTURE(std::string(dtype_name(activations)));
+      CAPTURE(std::string(dtype_name(cache)));
+      Setup setup{.head_dim = 192, .own_v_dim = 128, .activations = activations, .cache = cache};
+      setup.sequences = {{19, 19}, {50, 1}};
+      check_everywhere(setup);
+      setup.head_dim = 128;  // a size of the fast kernels
+      setup.own_v_dim = 64;
+      setup.sequences = {{19, 1}, {50, 1}};
+      check_everywhere(setup);
+    }
+  }
+}
+
 // One sequence has 16 items at most, and each warp gets a block of its own. Emulated devices
 // compute two sequences by warps that share blocks.
 TEST_CASE("gpu attention: equals the definition for one and two sequences of one KV head") {

@@ -35,6 +35,9 @@ struct RopeCase {
   DType activations;  // f32 on the CPU
   int64_t rotary_dim;
   RopePairs pairs = RopePairs::halves;
+  int64_t own_v_dim = 0;  // of V; 0: head_dim
+
+  int64_t v_dim() const { return own_v_dim > 0 ? own_v_dim : head_dim; }
 };
 
 struct RopeOutcome {
@@ -45,17 +48,18 @@ struct RopeOutcome {
 
 RopeOutcome run_rope(Backend& backend, const RopeCase& c) {
   constexpr int64_t kPages = 4, kPositions = 16;
-  const auto values = [&](uint64_t seed, int64_t heads) {
-    std::vector<float> all = random_values(seed, c.n * heads * c.head_dim, c.dtype);
+  const auto values = [&](uint64_t seed, int64_t heads, int64_t dim) {
+    std::vector<float> all = random_values(seed, c.n * heads * dim, c.dtype);
     for (float& x : all) x *= 4;
     return all;
   };
-  const Tensor q = put(backend, values(1, c.n_heads), c.activations, {c.n, c.n_heads, c.head_dim});
-  const Tensor k =
-      put(backend, values(2, c.n_kv_heads), c.activations, {c.n, c.n_kv_heads, c.head_dim});
-  std::vector<float> v_values = values(3, c.n_kv_heads);
+  const Tensor q =
+      put(backend, values(1, c.n_heads, c.head_dim), c.activations, {c.n, c.n_heads, c.head_dim});
+  const Tensor k = put(backend, values(2, c.n_kv_heads, c.head_dim), c.activations,
+                       {c.n, c.n_kv_heads, c.head_dim});
+  std::vector<float> v_values = values(3, c.n_kv_heads, c.v_dim());
   v_values[0] = INFINITY;
-  const Tensor v = put(backend, v_values, c.activations, {c.n, c.n_kv_heads, c.head_dim});
+  const Tensor v = put(backend, v_values, c.activations, {c.n, c.n_kv_heads, c.v_dim()});
   const Tensor rope = put(backend, random_values(4, kPositions * c.rotary_dim, DType::f32),
                           DType::f32, {kPositions, c.rotary_dim});
   std::vector<int32_t> positions, slots;
@@ -67,9 +71,9 @@ RopeOutcome run_rope(Backend& backend, const RopeCase& c) {
   const Tensor slots_tensor = put(backend, slots, {c.n});
   const Tensor indptr = put(backend, std::vector<int32_t>{0, static_cast<int32_t>(c.n)}, {2});
   const Tensor table = put(backend, std::vector<int32_t>{0}, {1, 1});
-  const Shape pool{kPages, c.n_kv_heads, c.page_size, c.head_dim};
-  const Tensor k_pool = backend.allocate(c.cache, pool);
-  const Tensor v_pool = backend.allocate(c.cache, pool);
+  const int64_t rows = kPages * c.n_kv_heads * c.page_size;
+  const Tensor k_pool = backend.allocate(c.cache, {rows, c.head_dim});
+  const Tensor v_pool = backend.allocate(c.cache, {rows, c.v_dim()});
   const Tensor scales = put(backend, {0.013f, 0.3f, 0.07f, 0.0021f}, DType::f32, {4});
   const Tensor magnitudes = backend.allocate(DType::u64, {3, c.n_kv_heads, kMagnitudeWords});
   RopeAppend args{q.view(), k.view(), v.view(), rope.view(), {}, {}, c.dtype, magnitudes.view()};
@@ -85,6 +89,7 @@ RopeOutcome run_rope(Backend& backend, const RopeCase& c) {
   args.kv.page_size = static_cast<int32_t>(c.page_size);
   args.kv.n_kv_heads = static_cast<int32_t>(c.n_kv_heads);
   args.kv.head_dim = static_cast<int32_t>(c.head_dim);
+  args.kv.own_v_dim = static_cast<int32_t>(c.own_v_dim);
   backend.rope_append(args);
   RopeOutcome out{get(backend, q.view()),
                   get(backend, k.view()),
@@ -123,6 +128,19 @@ TEST_CASE("gpu rope_append: has the CPU's bits in Q, K, the cache and the statis
         if (head_dim == 64) c.page_size = 64;
         check_rope(*cpu, backend, c);
       }
+    }
+  });
+}
+
+TEST_CASE("gpu rope_append: V may have fewer elements than K") {
+  const auto cpu = make_cpu_backend(1);
+  on_every_backend_and_type([&](Backend& backend, DType dtype) {
+    for (const DType cache : test::cache_types()) {
+      RopeCase c{dtype, cache, 5, 192, 6, 2, 16, DType::f32, 64};
+      c.own_v_dim = 128;
+      check_rope(*cpu, backend, c);
+      c.own_v_dim = 6;  // not in vectors
+      check_rope(*cpu, backend, c);
     }
   });
 }

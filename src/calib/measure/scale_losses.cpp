@@ -77,8 +77,9 @@ ScaleLosses::ScaleLosses(Backend& backend, const ModelConfig& config, const Wind
     if (!config.writes_cache(i)) continue;
     const LayerDescription& layer = config.layer(i);
     heads = std::max(heads, int64_t{layer.n_kv_heads});
-    width = std::max(width, config.n_heads * layer.k_head_dim);
-    kv_width = std::max(kv_width, layer.n_kv_heads * layer.k_head_dim);
+    const int64_t head_dim = std::max(layer.k_head_dim, layer.v_head_dim);
+    width = std::max(width, config.n_heads * head_dim);
+    kv_width = std::max(kv_width, layer.n_kv_heads * head_dim);
   }
   for (const Pool pool : {exact, base, other}) {
     const DType element = pool == exact ? config.dtype : DType::f8_e4m3;
@@ -130,6 +131,7 @@ PagedKv ScaleLosses::cache(Pool k, Pool v) const {
   kv.page_size = kPageSize;
   kv.n_kv_heads = static_cast<int32_t>(layer.n_kv_heads);
   kv.head_dim = static_cast<int32_t>(layer.k_head_dim);
+  if (!layer.v_in_k) kv.own_v_dim = static_cast<int32_t>(layer.v_head_dim);
   return kv;
 }
 
@@ -166,18 +168,20 @@ void ScaleLosses::choose_rows(int64_t first, int64_t rows) {
 // Finds the smallest scale of each head that saturates none of the window's values.
 void ScaleLosses::find_least(int64_t first, int64_t rows) {
   const LayerDescription& layer = config_.layer(index_);
-  const int64_t heads = layer.n_kv_heads, dim = layer.k_head_dim;
+  const int64_t heads = layer.n_kv_heads;
   least_.clear();
-  for (const std::vector<float>* all : {&k_, &v_}) {
+  const auto find = [&](const std::vector<float>& all, int64_t dim) {
     for (int64_t head = 0; head < heads; ++head) {
       float amax = 0;
       for (int64_t row = first; row < first + rows; ++row) {
-        const float* x = all->data() + (row * heads + head) * dim;
+        const float* x = all.data() + (row * heads + head) * dim;
         for (int64_t i = 0; i < dim; ++i) amax = std::max(amax, std::abs(x[i]));
       }
       least_.push_back(scale_from_amax(amax, KvFormat::e4m3fn, 1));
     }
-  }
+  };
+  find(k_, layer.k_head_dim);
+  find(v_, layer.v_head_dim);
 }
 
 void ScaleLosses::set_scales(Pool pool, int mantissa) {
@@ -189,7 +193,8 @@ void ScaleLosses::set_scales(Pool pool, int mantissa) {
 
 TensorView ScaleLosses::attend(Forward& forward, const AttentionInputs& inputs, const PagedKv& kv,
                                const Tensor& out) {
-  const TensorView to{out.view().data, out.view().dtype, inputs.q.shape};
+  const Shape shape{inputs.q.shape[0], inputs.q.shape[1], config_.layer(index_).v_head_dim};
+  const TensorView to{out.view().data, out.view().dtype, shape};
   forward.attend(index_, inputs, measured_.batch(), kv, to);
   return to;
 }

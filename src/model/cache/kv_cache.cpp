@@ -176,6 +176,7 @@ PagedKv KvCache::layer(int64_t index) const {
   kv.page_size = kPageSize;
   kv.n_kv_heads = static_cast<int32_t>(layer.n_kv_heads);
   kv.head_dim = static_cast<int32_t>(layer.k_head_dim);
+  if (!layer.v_in_k) kv.own_v_dim = static_cast<int32_t>(layer.v_head_dim);
   return kv;
 }
 

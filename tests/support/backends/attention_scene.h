@@ -21,6 +21,7 @@ struct Setup {
   int64_t n_heads = 4;
   int64_t n_kv_heads = 2;
   int64_t head_dim = 64;
+  int64_t own_v_dim = 0;  // of V; 0: head_dim
   int64_t page_size = 16;
   DType activations = DType::f16;
   DType cache = DType::f8_e4m3;
@@ -33,6 +34,8 @@ struct Setup {
   // step.
   std::vector<std::pair<int64_t, int64_t>> sequences = {{20, 20}};
   float q_range = 1;
+
+  int64_t v_dim() const { return own_v_dim > 0 ? own_v_dim : head_dim; }
 };
 
 inline constexpr int64_t kBiased = 1200;  // positions that have a bias
@@ -95,10 +98,12 @@ class Scene {
     for (int64_t head = 0; head < setup.n_heads; ++head) {
       sinks_.push_back(static_cast<float>(head % 4) * 4 - 6);
     }
-    fill(k_, seed + 1, 3);
-    fill(v_, seed + 2, 1);
+    fill(k_, setup.head_dim, seed + 1, 3);
+    fill(v_, setup.v_dim(), seed + 2, 1);
     for (size_t i = 0; i < k_.size() / dtype_bytes(setup.cache); ++i) {
       k_values_.push_back(cached(k_, setup.cache, i));
+    }
+    for (size_t i = 0; i < v_.size() / dtype_bytes(setup.cache); ++i) {
       v_values_.push_back(cached(v_, setup.cache, i));
     }
     for (int64_t h = 0; h < setup.n_kv_heads; ++h) {
@@ -112,7 +117,8 @@ class Scene {
     const auto n_seqs = static_cast<int64_t>(setup_.sequences.size());
     const Shape shape{n, setup_.n_heads, setup_.head_dim};
     const Tensor q = put(backend, q_, setup_.activations, shape);
-    const Tensor out = backend.allocate(setup_.activations, shape);
+    const Tensor out =
+        backend.allocate(setup_.activations, Shape{n, setup_.n_heads, setup_.v_dim()});
     const Tensor positions = put(backend, positions_, {n});
     const Tensor indptr = put(backend, indptr_, {n_seqs + 1});
     const Tensor pages = put(backend, pages_, {n_seqs, max_pages_});
@@ -123,9 +129,11 @@ class Scene {
     const Tensor context = put(backend, lengths, {n_seqs});
     const Tensor k_scale = put(backend, k_scale_, DType::f32, {setup_.n_kv_heads});
     const Tensor v_scale = put(backend, v_scale_, DType::f32, {setup_.n_kv_heads});
-    const Shape pool{n_pages_, setup_.n_kv_heads, setup_.page_size, setup_.head_dim};
-    const Tensor k_pool = backend.upload({k_.data(), setup_.cache, pool}, nullptr);
-    const Tensor v_pool = backend.upload({v_.data(), setup_.cache, pool}, nullptr);
+    const auto pool = [&](const std::vector<std::byte>& bytes, int64_t dim) {
+      const Shape rows{n_pages_, setup_.n_kv_heads, setup_.page_size, dim};
+      return backend.upload({bytes.data(), setup_.cache, rows}, nullptr);
+    };
+    const Tensor k_pool = pool(k_, setup_.head_dim), v_pool = pool(v_, setup_.v_dim());
     PagedKv kv;
     kv.k = k_pool.view().data;
     kv.v = v_pool.view().data;
@@ -137,6 +145,7 @@ class Scene {
     kv.page_size = static_cast<int32_t>(setup_.page_size);
     kv.n_kv_heads = static_cast<int32_t>(setup_.n_kv_heads);
     kv.head_dim = static_cast<int32_t>(setup_.head_dim);
+    kv.own_v_dim = static_cast<int32_t>(setup_.own_v_dim);
     AttentionOptions options{scale(), setup_.window, setup_.chunk, setup_.cap};
     const Tensor bias = put(backend, bias_, DType::f32, {setup_.n_heads, kBiased});
     if (setup_.bias) options.bias = bias.view();
@@ -171,8 +180,8 @@ class Scene {
   }
 
   // Random elements; page 0 and places past a sequence's end are NaN.
-  void fill(std::vector<std::byte>& bytes, uint64_t seed, float range) {
-    const int64_t per_page = setup_.n_kv_heads * setup_.page_size * setup_.head_dim;
+  void fill(std::vector<std::byte>& bytes, int64_t dim, uint64_t seed, float range) {
+    const int64_t per_page = setup_.n_kv_heads * setup_.page_size * dim;
     const auto count = static_cast<size_t>(n_pages_ * per_page);
     const size_t size = dtype_bytes(setup_.cache);
     const std::optional<Fp8Format> format = fp8_format(setup_.cache);
@@ -184,8 +193,8 @@ class Scene {
         const int64_t page =
             pages_[s * static_cast<size_t>(max_pages_) + static_cast<size_t>(t / setup_.page_size)];
         for (int64_t h = 0; h < setup_.n_kv_heads; ++h) {
-          for (int64_t d = 0; d < setup_.head_dim; ++d) {
-            put_element(bytes, static_cast<size_t>(element(page, h, t) + d), rng, range);
+          for (int64_t d = 0; d < dim; ++d) {
+            put_element(bytes, static_cast<size_t>(cache_row(page, h, t) * dim + d), rng, range);
           }
         }
       }
@@ -206,13 +215,20 @@ class Scene {
               bytes.begin() + static_cast<std::ptrdiff_t>(i * code.size()));
   }
 
-  int64_t element(int64_t page, int64_t head, int64_t token) const {
-    return ((page * setup_.n_kv_heads + head) * setup_.page_size + token % setup_.page_size) *
-           setup_.head_dim;
+  int64_t cache_row(int64_t page, int64_t head, int64_t token) const {
+    return (page * setup_.n_kv_heads + head) * setup_.page_size + token % setup_.page_size;
   }
-  int64_t place(int64_t sequence, int64_t head, int64_t token) const {
+  int64_t row_of(int64_t sequence, int64_t head, int64_t token) const {
     const size_t at = static_cast<size_t>(sequence * max_pages_ + token / setup_.page_size);
-    return element(pages_[at], head, token);
+    return cache_row(pages_[at], head, token);
+  }
+  double k_value(int64_t sequence, int64_t head, int64_t token, int64_t d) const {
+    const int64_t at = row_of(sequence, head, token) * setup_.head_dim + d;
+    return k_values_[static_cast<size_t>(at)];
+  }
+  double v_value(int64_t sequence, int64_t head, int64_t token, int64_t d) const {
+    const int64_t at = row_of(sequence, head, token) * setup_.v_dim() + d;
+    return v_values_[static_cast<size_t>(at)];
   }
 
   // Adds the expected values of one row and head, and the error allowed for the kernels' rounding.
@@ -230,10 +246,9 @@ class Scene {
     std::vector<double> weights;
     double max = -INFINITY, score_error = 0;
     for (int64_t t = begin; t < end; ++t) {
-      const double* k = &k_values_[static_cast<size_t>(place(s, h, t))];
       double dot = 0, magnitudes = 0, flushed = 0;
       for (int64_t d = 0; d < setup_.head_dim; ++d) {
-        const double product = q[d] * k[d];
+        const double product = q[d] * k_value(s, h, t, d);
         dot += product;
         magnitudes += std::abs(product);
         flushed += least_kept() * std::abs(double{q[d]});
@@ -257,11 +272,10 @@ class Scene {
                                : setup_.cache == DType::bf16    ? 0x1p-8
                                                                 : 0x1p-11;
     const double lost = weight_unit > 0 ? 0x1p-25 * largest_value(s, h, begin, end) : 0;
-    for (int64_t d = 0; d < setup_.head_dim; ++d) {
+    for (int64_t d = 0; d < setup_.v_dim(); ++d) {
       double value = 0, magnitudes = 0;
       for (int64_t t = begin; t < end; ++t) {
-        const double term = weights[static_cast<size_t>(t - begin)] / sum *
-                            v_values_[static_cast<size_t>(place(s, h, t) + d)] *
+        const double term = weights[static_cast<size_t>(t - begin)] / sum * v_value(s, h, t, d) *
                             double{v_scale_[static_cast<size_t>(h)]};
         value += term;
         magnitudes += std::abs(term);
@@ -287,8 +301,8 @@ class Scene {
     double sum = 0;
     for (int64_t t = begin; t < end; ++t) {
       double largest = 0;
-      for (int64_t d = 0; d < setup_.head_dim; ++d) {
-        largest = std::max(largest, std::abs(v_values_[static_cast<size_t>(place(s, h, t) + d)]));
+      for (int64_t d = 0; d < setup_.v_dim(); ++d) {
+        largest = std::max(largest, std::abs(v_value(s, h, t, d)));
       }
       sum += largest * double{v_scale_[static_cast<size_t>(h)]};
     }

@@ -23,6 +23,7 @@ struct CpuAttentionSetup {
   int64_t n_heads = 4;
   int64_t n_kv_heads = 2;
   int64_t head_dim = 64;
+  int64_t own_v_dim = 0;  // of V; 0: head_dim
   int64_t page_size = 16;
   DType dtype = DType::f32;
   int64_t window = 0;
@@ -38,6 +39,8 @@ struct CpuAttentionSetup {
   // For each sequence: its tokens in the cache, and how many of the last ones are rows of this
   // step.
   std::vector<std::pair<int64_t, int64_t>> sequences = {{20, 20}};
+
+  int64_t v_dim() const { return own_v_dim > 0 ? own_v_dim : head_dim; }
 };
 
 // Stores a value as an element of a cache, and loads it again.
@@ -114,7 +117,7 @@ class CpuAttentionScene {
   std::vector<float> run(Backend& backend) const {
     const Shape shape{n_rows_, setup_.n_heads, setup_.head_dim};
     const Tensor q = tensor_of(backend, q_, shape);
-    const Tensor out = backend.allocate(DType::f32, shape);
+    const Tensor out = backend.allocate(DType::f32, Shape{n_rows_, setup_.n_heads, setup_.v_dim()});
     const Batch batch{tensors_[0].view(), tensors_[1].view(), tensors_[2].view(),
                       tensors_[3].view(), tensors_[4].view()};
     PagedKv kv;
@@ -128,6 +131,7 @@ class CpuAttentionScene {
     kv.page_size = static_cast<int32_t>(setup_.page_size);
     kv.n_kv_heads = static_cast<int32_t>(setup_.n_kv_heads);
     kv.head_dim = static_cast<int32_t>(setup_.head_dim);
+    kv.own_v_dim = static_cast<int32_t>(setup_.own_v_dim);
     AttentionOptions options{scale(), setup_.window, setup_.chunk, setup_.cap};
     const Shape biased{setup_.n_heads, kBiased};
     if (setup_.bias) {
@@ -162,10 +166,10 @@ class CpuAttentionScene {
   static constexpr int64_t kBiased = 1200;  // positions that have a bias
 
   void fill_cache(Rng& rng, int64_t max_pages) {
-    const int64_t page_elements = setup_.n_kv_heads * setup_.page_size * setup_.head_dim;
+    const int64_t rows = n_pages_ * setup_.n_kv_heads * setup_.page_size;
     const size_t element = dtype_bytes(setup_.dtype);
-    k_bytes_.assign(static_cast<size_t>(n_pages_ * page_elements) * element, std::byte{0xFF});
-    v_bytes_ = k_bytes_;
+    k_bytes_.assign(static_cast<size_t>(rows * setup_.head_dim) * element, std::byte{0xFF});
+    v_bytes_.assign(static_cast<size_t>(rows * setup_.v_dim()) * element, std::byte{0xFF});
     for (int64_t h = 0; h < setup_.n_kv_heads; ++h) {
       k_scale_.push_back(setup_.exact_scales ? 0x1p-7f : 0.01f * static_cast<float>(h + 1));
       v_scale_.push_back(setup_.exact_scales ? 0x1p-9f : 0.003f * static_cast<float>(h + 2));
@@ -180,13 +184,13 @@ class CpuAttentionScene {
       for (int64_t t = 0; t < setup_.sequences[s].first; ++t) {
         const int64_t page = page_table_[s * max_pages + t / setup_.page_size];
         for (int64_t h = 0; h < setup_.n_kv_heads; ++h) {
+          const int64_t row =
+              (page * setup_.n_kv_heads + h) * setup_.page_size + t % setup_.page_size;
           for (int64_t d = 0; d < setup_.head_dim; ++d) {
-            const int64_t at =
-                ((page * setup_.n_kv_heads + h) * setup_.page_size + t % setup_.page_size) *
-                    setup_.head_dim +
-                d;
-            k_[s].push_back(put(rng, k_bytes_, at, k_scale_[h], 3));
-            v_[s].push_back(put(rng, v_bytes_, at, v_scale_[h], 1));
+            k_[s].push_back(put(rng, k_bytes_, row * setup_.head_dim + d, k_scale_[h], 3));
+          }
+          for (int64_t d = 0; d < setup_.v_dim(); ++d) {
+            v_[s].push_back(put(rng, v_bytes_, row * setup_.v_dim() + d, v_scale_[h], 1));
           }
         }
       }
@@ -241,11 +245,11 @@ class CpuAttentionScene {
     max = std::max(max, sink);
     double sum = std::exp(sink - max);
     for (double& weight : weights) sum += weight = std::exp(weight - max);
-    for (int64_t d = 0; d < setup_.head_dim; ++d) {
+    for (int64_t d = 0; d < setup_.v_dim(); ++d) {
       double value = 0, magnitudes = 0;
       for (int64_t t = begin; t < end; ++t) {
         const double term =
-            weights[t - begin] / sum * v_[s][(t * setup_.n_kv_heads + h) * setup_.head_dim + d];
+            weights[t - begin] / sum * v_[s][(t * setup_.n_kv_heads + h) * setup_.v_dim() + d];
         value += term;
         magnitudes += std::abs(term);
       }
@@ -265,7 +269,8 @@ class CpuAttentionScene {
   std::vector<int64_t> row_sequence_;
   std::vector<std::byte> k_bytes_, v_bytes_;
   std::vector<float> k_scale_, v_scale_, q_, bias_, sinks_;
-  std::vector<std::vector<double>> k_, v_;  // per sequence [tokens, n_kv_heads, head_dim]
+  // [tokens, n_kv_heads, head_dim] and [.., v_dim] of each sequence.
+  std::vector<std::vector<double>> k_, v_;
   std::vector<Tensor> tensors_;
 };
 

@@ -22,6 +22,7 @@ struct FormatScene {
   int64_t n_heads = 4;
   int64_t n_kv_heads = 2;
   int64_t head_dim = 32;
+  int64_t own_v_dim = 0;  // of V; 0: head_dim
   DType round_to = DType::f32;
   int64_t window = 0;
   float q_scale = 0;         // see PagedKv
@@ -30,16 +31,17 @@ struct FormatScene {
   static constexpr int32_t kPageSize = 4;
   static constexpr float kKScale = 0.0031f, kVScale = 0.0007f, kScoreScale = 0.2f;
 
+  int64_t v_dim() const { return own_v_dim > 0 ? own_v_dim : head_dim; }
   int64_t pages() const { return (tokens + kPageSize - 1) / kPageSize; }
   int32_t page(int64_t index) const { return static_cast<int32_t>(pages() - 1 - index); }
   // Magnitudes differ from token to token, and one channel is large.
-  std::vector<float> values(uint64_t seed, int64_t heads) const {
+  std::vector<float> values(uint64_t seed, int64_t heads, int64_t dim) const {
     Rng rng(seed);
-    std::vector<float> all = random_floats(rng, tokens * heads * head_dim);
+    std::vector<float> all = random_floats(rng, tokens * heads * dim);
     for (size_t i = 0; i < all.size(); ++i) {
-      const auto token = static_cast<int>(static_cast<int64_t>(i) / (heads * head_dim));
+      const auto token = static_cast<int>(static_cast<int64_t>(i) / (heads * dim));
       all[i] = std::ldexp(all[i], token % 5 - 2);
-      if (static_cast<int64_t>(i) % head_dim == 5) all[i] = all[i] * 3.0f + 4.0f;
+      if (static_cast<int64_t>(i) % dim == 5) all[i] = all[i] * 3.0f + 4.0f;
     }
     return all;
   }
@@ -61,14 +63,14 @@ struct FormatScene {
     const double weight = 2 * (dim + 2) * kUnit * score + static_cast<double>(tokens + 8) * kUnit;
     return weight * 1.2 * largest(v()) * growth;
   }
-  std::vector<float> q() const { return values(1, n_heads); }
-  std::vector<float> k() const { return values(2, n_kv_heads); }
-  std::vector<float> v() const { return values(3, n_kv_heads); }
+  std::vector<float> q() const { return values(1, n_heads, head_dim); }
+  std::vector<float> k() const { return values(2, n_kv_heads, head_dim); }
+  std::vector<float> v() const { return values(3, n_kv_heads, v_dim()); }
 };
 
 struct FormatOutcome {
   std::vector<uint8_t> k, v;    // the pools
-  std::vector<float> attended;  // [tokens, n_heads, head_dim]
+  std::vector<float> attended;  // [tokens, n_heads, v_dim]
 };
 
 inline std::vector<uint8_t> bytes_of(Backend& backend, const Tensor& pool) {
@@ -81,7 +83,7 @@ inline FormatOutcome run_format(Backend& backend, const FormatScene& s) {
   const int64_t n = s.tokens;
   const Tensor q = tensor_of(backend, s.q(), {n, s.n_heads, s.head_dim});
   const Tensor k = tensor_of(backend, s.k(), {n, s.n_kv_heads, s.head_dim});
-  const Tensor v = tensor_of(backend, s.v(), {n, s.n_kv_heads, s.head_dim});
+  const Tensor v = tensor_of(backend, s.v(), {n, s.n_kv_heads, s.v_dim()});
   std::vector<int32_t> positions, table, slots;
   for (int64_t i = 0; i < s.pages(); ++i) table.push_back(s.page(i));
   for (int32_t i = 0; i < n; ++i) {
@@ -104,6 +106,7 @@ inline FormatOutcome run_format(Backend& backend, const FormatScene& s) {
   kv.page_size = FormatScene::kPageSize;
   kv.n_kv_heads = static_cast<int32_t>(s.n_kv_heads);
   kv.head_dim = static_cast<int32_t>(s.head_dim);
+  kv.own_v_dim = static_cast<int32_t>(s.own_v_dim);
   kv.q_scale = s.q_scale;
   kv.toward_zero = s.toward_zero;
   const int64_t rows = s.pages() * s.kPageSize * s.n_kv_heads;
@@ -123,7 +126,7 @@ inline FormatOutcome run_format(Backend& backend, const FormatScene& s) {
                        .round_to = s.round_to,
                        .magnitudes = {}});
   batch.positions = at.view();
-  const Tensor out = backend.allocate(DType::f32, Shape{n, s.n_heads, s.head_dim});
+  const Tensor out = backend.allocate(DType::f32, Shape{n, s.n_heads, s.v_dim()});
   backend.attention(q.view(), kv, batch, {.scale = s.kScoreScale, .window = s.window}, out.view());
   return {bytes_of(backend, k_pool), bytes_of(backend, v_pool), floats_of(backend, out.view())};
 }

@@ -8,29 +8,37 @@ namespace {
 // Stands in for tokens past the last one.
 alignas(64) constexpr std::array<std::byte, kTileStride * sizeof(float)> kZeroRow{};
 
+// The rows of K or V of plain elements.
+struct Pool {
+  const void* data;
+  int64_t row_bytes;
+
+  const std::byte* row(int64_t number) const {
+    return static_cast<const std::byte*>(data) + number * row_bytes;
+  }
+};
+
 // Finds the rows of chosen tokens [begin, end).
-void find_chosen(const Op& op, const Span& span, const void* pool, int64_t begin, int64_t end,
+void find_chosen(const Op& op, const Span& span, Pool pool, int64_t begin, int64_t end,
                  const std::byte** rows) {
   const int32_t* chosen = op.chosen(span.first_row);
   for (int64_t t = begin; t < end; ++t) {
     const int64_t page = op.pages(span)[chosen[t] / op.kv.page_size];
-    const int64_t at = op.kv.offset(page, span.kv_head, chosen[t] % op.kv.page_size);
-    rows[t - begin] = static_cast<const std::byte*>(pool) + at * op.element_bytes;
+    rows[t - begin] = pool.row(op.kv.row(page, span.kv_head, chosen[t] % op.kv.page_size));
   }
 }
 
 // Finds the K or V rows of tokens [begin, end) of the span's head. In a page, a head's tokens
 // follow one another.
-void find_tokens(const Op& op, const Span& span, const void* pool, int64_t begin, int64_t end,
+void find_tokens(const Op& op, const Span& span, Pool pool, int64_t begin, int64_t end,
                  const std::byte** rows) {
   const int32_t* pages = op.pages(span);
   if (op.options.chosen) return find_chosen(op, span, pool, begin, end, rows);
   int64_t page = begin / op.kv.page_size;
   int64_t in_page = begin % op.kv.page_size;
   for (int64_t t = begin; t < end; ++page, in_page = 0) {
-    const std::byte* from = static_cast<const std::byte*>(pool) +
-                            op.kv.offset(pages[page], span.kv_head, in_page) * op.element_bytes;
-    for (; in_page < op.kv.page_size && t < end; ++in_page, ++t, from += op.row_bytes()) {
+    const std::byte* from = pool.row(op.kv.row(pages[page], span.kv_head, in_page));
+    for (; in_page < op.kv.page_size && t < end; ++in_page, ++t, from += pool.row_bytes) {
       rows[t - begin] = from;
     }
   }
@@ -82,8 +90,8 @@ BlockRows::BlockRows(const Op& op, const Span& span, int64_t begin, int64_t end,
   if (op.as_floats) {
     read_tokens(op, span, begin, end, work, *this);
   } else {
-    find_tokens(op, span, op.kv.k, begin, end, keys);
-    find_tokens(op, span, op.kv.v, begin, end, values);
+    find_tokens(op, span, {op.kv.k, op.row_bytes()}, begin, end, keys);
+    find_tokens(op, span, {op.kv.v, op.kv.v_step() * op.element_bytes}, begin, end, values);
   }
   std::fill_n(keys + (end - begin), kMaxStrip, kZeroRow.data());
 }

@@ -47,6 +47,7 @@ struct Op {
   DType element;       // type of K and V as they are read: f32 with as_floats
   int64_t element_bytes;
 
+  // Bytes of a row of K; a row of V has no more.
   int64_t row_bytes() const { return head_dim * element_bytes; }
   // Floats of a token's decoded K, plus V unless V is a part of K.
   int64_t token_floats() const { return head_dim + (kv.v_in_k > 0 ? 0 : v_dim); }
