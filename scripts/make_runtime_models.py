@@ -62,6 +62,9 @@ MellumForCausalLM mellum
 PersimmonForCausalLM persimmon
 PhimoeForCausalLM phimoe
 PhiMoEForCausalLM phimoe
+MiMoV2FlashForCausalLM mimo_v2_flash
+LagunaForCausalLM laguna
+DeciLMForCausalLM nemotron-nas
 HYV3ForCausalLM hy_v3
 Ernie4_5_MoeForCausalLM ernie4_5_moe
 Mistral4ForCausalLM mistral4

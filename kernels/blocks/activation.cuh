@@ -19,6 +19,8 @@ __device__ inline float activated(float x) {
     return 0.5f * x * (1.0f + erf_exact(x * 0.7071067812f));
   } else if constexpr (A == Activation::sigmoid) {
     return 1.0f / (1.0f + exp_exact(-x));
+  } else if constexpr (A == Activation::softplus) {
+    return x > 20.0f ? x : log1p_exact(exp_exact(x));
   } else {
     static_assert(A == Activation::relu || A == Activation::relu_squared);
     const float positive = x < 0.0f ? 0.0f : x;  // a NaN stays
@@ -51,6 +53,8 @@ void with_activation(Activation activation, const Work& work) {
       return work(ActivationTag<Activation::relu_squared>());
     case Activation::sigmoid:
       return work(ActivationTag<Activation::sigmoid>());
+    case Activation::softplus:
+      return work(ActivationTag<Activation::softplus>());
   }
 }
 

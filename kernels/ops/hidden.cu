@@ -65,6 +65,7 @@ void hidden(Stream stream, DType dtype, Activation activation, const NormedProdu
     case Activation::relu:
     case Activation::relu_squared:
     case Activation::sigmoid:
+    case Activation::softplus:
       break;
   }
   assertion_failed("takes_hidden", __FILE__, __LINE__);

@@ -43,7 +43,8 @@ double of_attention(const ModelConfig& config, int64_t layer, double length) {
   if (!config.attends(layer)) return 0;
   const double reach = of.reach > 0 ? std::min(static_cast<double>(of.reach), length) : length;
   const double pairs = reach * (length - reach / 2);
-  return pairs * static_cast<double>(config.n_heads * (of.k_head_dim + of.v_head_dim));
+  const int64_t heads = config.n_heads_of(layer);
+  return pairs * static_cast<double>(heads * (of.k_head_dim + of.v_head_dim));
 }
 
 void fill_with_ones(Backend& backend, const TensorView& tensor) {

@@ -198,13 +198,14 @@ void check_layers(const Architecture& architecture, const Json& config, const Mo
     if (layer.mixing != Mixing::full && !windowed && !chunked)
       refuse_mixing(architecture, config, model, i);
     if (architecture.shapes) continue;
-    if (layer.n_kv_heads != model.n_kv_heads()) {
+    if (!architecture.own_kv_heads && layer.n_kv_heads != model.n_kv_heads()) {
       refuse("num_global_key_value_heads", "as many KV heads in every layer");
     }
     if (layer.k_head_dim != model.head_dim()) {
       refuse("global_head_dim", "heads of the same size in every layer");
     }
-    if (layer.v_head_dim != layer.k_head_dim && !layer.v_in_k) {
+    if (layer.v_head_dim > layer.k_head_dim ||
+        (layer.v_head_dim < layer.k_head_dim && !layer.v_in_k && !architecture.narrow_v)) {
       refuse("v_head_dim", "heads of the same size for K and V");
     }
     if (!model.writes_cache(i)) {

@@ -67,7 +67,7 @@ class LayerFold {
       : config_(config),
         layer_(config.layer(layer)),
         shared_(config.block.qk_norm == QkNorm::per_head),
-        group_(config.n_heads / layer_.n_kv_heads) {}
+        group_(config.n_heads_of(layer) / layer_.n_kv_heads) {}
 
   // Adds the rows of one part of a tensor, with K's factor or its inverse for Q.
   void add(const ModelTensor& tensor, const TensorPart& part, bool is_key,

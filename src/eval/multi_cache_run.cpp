@@ -357,7 +357,7 @@ float MultiCacheRun::scale_of(size_t lane, const Part& part) const {
 
 TensorView MultiCacheRun::attention_buffer(const Tensor& buffer, const WindowBatch& batch) const {
   const TensorView& all = buffer.view();
-  return {all.data, all.dtype, Shape{batch.rows, config_.n_heads, layer().v_head_dim}};
+  return {all.data, all.dtype, Shape{batch.rows, config_.n_heads_of(layer_), layer().v_head_dim}};
 }
 
 }  // namespace fp8kv

@@ -48,15 +48,10 @@ void check_layer(const ModelConfig& config, int64_t index) {
     refuse(config, cat(name, " mixes tokens by ", quote(mixing_name(layer.mixing))),
            "'full', 'window' or 'chunks'");
   }
-  if (layer.n_kv_heads < 1 || config.n_heads % layer.n_kv_heads != 0) {
+  const int64_t heads = config.n_heads_of(index);
+  if (layer.n_kv_heads < 1 || heads % layer.n_kv_heads != 0) {
     refuse(config, cat(name, " has ", layer.n_kv_heads, " KV heads"),
-           cat("a number that divides ", config.n_heads, " heads"));
-  }
-  if (layer.k_head_dim != layer.v_head_dim && !layer.v_in_k) {
-    refuse(config,
-           cat(name, " has heads of ", layer.k_head_dim, " elements of K and ", layer.v_head_dim,
-               " of V"),
-           "one size of both");
+           cat("a number that divides ", heads, " heads"));
   }
   check_cache(config, index);
 }
@@ -178,6 +173,10 @@ void check_multipliers(const ModelConfig& config) {
   const BlockConfig& block = config.block;
   if (block.attention_in_multiplier != 1.0 && !norms_input(block.norm_place)) {
     refuse(config, "rows that go into attention are multiplied and not normed", "both or neither");
+  }
+  if (block.v_multiplier != 1.0 &&
+      (config.latent || config.qk_norm_rotated || block.v_norm || block.qk_norm != QkNorm::none)) {
+    refuse(config, "V is multiplied, and there is a latent or a norm of heads", "neither");
   }
   const bool feed_forward = block.gate_multiplier != 1.0 || block.down_multiplier != 1.0;
   if (feed_forward && (config.experts || !block.gated)) {

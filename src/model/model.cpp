@@ -45,23 +45,22 @@ Forward::Forward(Backend& backend, const ModelConfig& config, int64_t max_rows,
       ropes_(memory_, config, max_positions) {
   normed_ = memory_.rows(config.dim);
   int64_t q_size = 0, k_size = 0, v_size = 0, attended_size = 0;
-  for (const LayerDescription& layer : config.layers) {
-    q_size = std::max(q_size, config.n_heads * layer.k_head_dim);
+  int64_t hidden_dim = config.layer_input_dim;
+  bool any_dense = false;
+  for (int64_t i = 0; i < config.n_layers(); ++i) {
+    const LayerDescription& layer = config.layer(i);
+    q_size = std::max(q_size, config.n_heads_of(i) * layer.k_head_dim);
     k_size = std::max(k_size, layer.n_kv_heads * layer.own_k_dim());
     v_size = std::max(v_size, layer.n_kv_heads * layer.v_head_dim);
-    attended_size = std::max(attended_size, config.n_heads * layer.v_head_dim);
+    attended_size = std::max(attended_size, config.n_heads_of(i) * layer.v_head_dim);
+    any_dense = any_dense || config.has_dense(i);
+    hidden_dim = std::max(hidden_dim, config.hidden_dim_of(i));
   }
   q_ = memory_.rows(q_size);
   k_ = memory_.rows(k_size);
   v_ = memory_.rows(v_size);
   attended_ = memory_.rows(attended_size);
-  if (config.block.attention_gated) attn_gate_ = memory_.rows(attended_size);
-  bool any_dense = false;
-  int64_t hidden_dim = config.layer_input_dim;
-  for (int64_t i = 0; i < config.n_layers(); ++i) {
-    any_dense = any_dense || config.has_dense(i);
-    hidden_dim = std::max(hidden_dim, config.hidden_dim_of(i));
-  }
+  if (config.block.attention_gate != AttentionGate::none) attention_gate_.emplace(memory_, config);
   if (any_dense && config.block.gated) gate_ = memory_.rows(hidden_dim);
   if (any_dense || config.layer_input_dim > 0) up_ = memory_.rows(hidden_dim);
   if (config.recurrence) state_.emplace(memory_, config);
@@ -116,7 +115,8 @@ void Forward::layer(int64_t index, const LayerWeights& weights, const TensorView
     }
     if (see_projected_) see_projected_(inputs, x);
     if (step.part == LayerPart::up_to_kv) return;
-    const int64_t n = x.shape[0], heads = config_.n_heads, size = config_.layer(index).v_head_dim;
+    const int64_t n = x.shape[0], heads = config_.n_heads_of(index);
+    const int64_t size = config_.layer(index).v_head_dim;
     const TensorView attended = reshaped(view_of(attended_, n, heads * size), {n, heads, size});
     attend(index, inputs, step.batch, step.kv, attended);
     mixed.attended = attended;
@@ -132,7 +132,7 @@ AttentionInputs Forward::project(int64_t index, const LayerWeights& weights, con
   const TensorView x = streams_ ? streams_->active(rows) : rows;
   const int64_t n = x.shape[0];
   const LayerDescription& layer = config_.layer(index);
-  const int64_t heads = config_.n_heads, size = layer.k_head_dim;
+  const int64_t heads = config_.n_heads_of(index), size = layer.k_head_dim;
   const int64_t kv_heads = config_.writes_cache(index) ? layer.n_kv_heads : 0;
   const int64_t k_size = layer.own_k_dim(), v_size = layer.v_head_dim;
   const AttentionInputs inputs{
@@ -152,6 +152,10 @@ AttentionInputs Forward::project(int64_t index, const LayerWeights& weights, con
   } else if (config_.qk_norm_rotated) {
     project_rotated(backend_, entered(x, in, multiplier), weights.attn, args,
                     ropes_.rotation(-1, inputs, batch, kv, magnitudes));
+  } else if (config_.block.v_multiplier != 1.0) {
+    backend_.linear(entered(x, in, multiplier), projections_of(weights.attn, args));
+    multiply(reshaped(inputs.v, {n, kv_heads * v_size}), config_.block.v_multiplier);
+    backend_.rope_append(args);
   } else if (multiplier != 1.0) {
     backend_.project_append(entered(x, in, multiplier), {}, weights.attn, args);
   } else {
@@ -209,7 +213,7 @@ void Forward::attend(int64_t index, const AttentionInputs& inputs, const Batch& 
       .cap = static_cast<float>(config_.block.score_cap)};
   if (config_.block.attention_scale_by_layer) options.scale /= static_cast<float>(index + 1);
   if (score_bias_) options.bias = score_bias_->view();
-  if (config_.block.sinks) options.sinks = inputs.sinks.value();
+  if (config_.has_sinks(index)) options.sinks = inputs.sinks.value();
   options.rounded_to = config_.dtype;
   options.chosen = inputs.chosen;
   backend_.attention(inputs.q, kv, batch, options, out);
@@ -282,15 +286,11 @@ TensorView Forward::layer_input_term(const LayerInput& weights, const ConstTenso
   return output;
 }
 
-// Attention's output, times the sigmoid of a product of attention's input rows.
 ConstTensorView Forward::gated(const LayerWeights& weights, const ConstTensorView& attended,
                                const ConstTensorView& x) {
-  const TensorView gate = view_of(attn_gate_, x.shape[0], attended.shape[1]);
   const ConstTensorView rows =
       entered(x, input_norm(weights.attn_norm, x.shape[0]), config_.block.attention_in_multiplier);
-  backend_.linear(rows, std::array{project_to(*weights.attn_gate, gate)});
-  backend_.activate(Activation::sigmoid, gate, attended);
-  return gate;
+  return attention_gate_->run(weights.attn_gate.value(), rows, attended);
 }
 
 // The output of a layer's experts. Beside attention it waits in memory of its own.

@@ -8,6 +8,7 @@
 
 #include "backend/backend.h"
 #include "core/model/config.h"
+#include "model/parts/attention_gate.h"
 #include "model/parts/attention_inputs.h"
 #include "model/parts/experts.h"
 #include "model/parts/forward_memory.h"
@@ -122,7 +123,6 @@ class Forward {
   ForwardMemory memory_;
   RopeTables ropes_;
   Tensor normed_, q_, k_, v_, attended_;  // [max_rows, ...], sized for the largest layer
-  Tensor attn_gate_;                      // [max_rows, n_heads * k_head_dim]
   Tensor gate_, up_;
   std::function<void(const AttentionInputs&, const TensorView&)> see_projected_;
   std::optional<StateForward> state_;
@@ -131,6 +131,7 @@ class Forward {
   std::optional<IndexerForward> indexer_;
   std::optional<StreamsForward> streams_;
   std::optional<LaurelForward> laurel_;
+  std::optional<AttentionGateForward> attention_gate_;
   Tensor output_;  // [max_rows, dim]: of a block that is not added to the stream unchanged
   Tensor mixed_;   // [max_rows, dim]: output of experts beside a dense part or attention
   Tensor down_;    // [max_rows, embed_dim]: before the logits, if embed_dim is not dim

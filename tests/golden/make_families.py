@@ -25,6 +25,7 @@ import tempfile
 import numpy as np
 
 import row_families
+import shaped_families
 
 HERE = pathlib.Path(__file__).resolve().parent
 N_TOKENS, N_PROMPT, N_NEW = 40, 16, 24
@@ -226,6 +227,7 @@ MINICPM = family("MiniCPMForCausalLM", "minicpm", rms_norm_eps=0.03, hidden_act=
 
 CASES = {
     **row_families.CASES,
+    **shaped_families.CASES,
     "llama-seven": {**LLAMA, **SEVEN, "hidden_size": 35, "attention_bias": True, "mlp_bias": True, **TIED},
     "llama-yarn": {**LLAMA, "head_dim": 12, "num_key_value_heads": 1, "rope_theta": 30.0, "rope_scaling": {
         "rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 64, "attention_factor": 1.3, "beta_fast": 2.0,
@@ -642,7 +644,7 @@ def spread(name, shape, config):
     """base and amplitude: activations stay near 1, and no norm, bias or embedding is near what it would be left out."""
     if name.endswith((".bias", "_proj_bias")):
         return 0.0, 0.8
-    if name.endswith("sinks"):
+    if name.endswith(("sinks", "sink_bias")):
         return 0.5, 1.5
     if name.endswith(("correction_bias", "expert_bias")):
         return 0.0, 0.3
@@ -690,6 +692,9 @@ def saved_shapes(config):
 def model_class(config):
     import transformers
 
+    if config["architectures"][0] == "DeciLMForCausalLM":
+        from deci_model import DeciLMForCausalLM
+        return DeciLMForCausalLM
     return getattr(transformers, config["architectures"][0])
 
 
@@ -724,6 +729,8 @@ def stand_in(config):
                 "tie_word_embeddings": config.get("tie_word_embeddings", config["text_config"].get("tie_word_embeddings", True))}
     if config["model_type"] in ("sarvam_moe", "sarvam_mla"):  # transformers has their configs, and the code of two others
         return {**config, "architectures": [{"sarvam_moe": "Glm4MoeForCausalLM", "sarvam_mla": "DeepseekV3ForCausalLM"}[config["model_type"]]]}
+    if of == "DeciLMForCausalLM":
+        return {**without(config, "auto_map"), "model_type": "llama", "num_key_value_heads": config["num_attention_heads"], "intermediate_size": 40}
     if of == "PhiMoEForCausalLM":
         return {**config, "architectures": ["PhimoeForCausalLM"]}
     if of == "ExaoneMoEForCausalLM":

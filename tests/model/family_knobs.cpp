@@ -365,17 +365,17 @@ const Knob kKnobs[] = {
   [[maybe_unused]] const auto [by_in, by_gate, by_v, by_k, by_q, by_step, by_out] =
       StateMultipliers{};
   [[maybe_unused]] const auto [alpha, limit] = ClampedSwiglu{};
-  // attn_gate's rows share a tensor with Q's: without it no table of tensors fits. epsilon is too
-  // small to show in any model.
+  // A sigmoid of attn_gate shares a tensor with Q: without it no table of tensors fits. Without
+  // window_sinks there are too few tensors. epsilon is too small to show in any model.
   [[maybe_unused]] const auto [per_token, score, near, normalise, epsilon, scale, groups, kept,
                                worth, input] = Routing{};
   // The tensors' shapes give n_heads and size, and their dtypes f32_weights.
   [[maybe_unused]] const auto [n_heads, size, top_k, index_pairs, f32_weights] = IndexerConfig{};
   [[maybe_unused]] const auto [norm, plus_one, norm_bias, place, parallel, shared_norm, qk,
                                attn_gate, qk_bias, v_norm, activation, xielu, gated, head_bias,
-                               head_normed, embed, residual, attention_in, attention_out, gate_by,
-                               down_by, logit, attention, by_layer, score_bias, sinks, score_cap,
-                               logit_cap, layer_scale] = BlockConfig{};
+                               head_normed, embed, residual, attention_in, attention_out, v_by,
+                               gate_by, down_by, logit, attention, by_layer, score_bias, sinks,
+                               window_sinks, score_cap, logit_cap, layer_scale] = BlockConfig{};
   // The tensors' shapes give count.
   [[maybe_unused]] const auto [streams, active, scaled] = StreamsConfig{};
   // The tensors' shapes give all of these except norm_eps.

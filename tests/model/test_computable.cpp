@@ -93,9 +93,9 @@ TEST_CASE("computable: layers that are of another kind are refused") {
         "expected a rotation that turns both alike");
   CHECK(refusal([](ModelConfig& c) { c.layers[1].n_kv_heads = 3; }) ==
         "LlamaForCausalLM: layer 1 has 3 KV heads, expected a number that divides 4 heads");
-  CHECK(refusal([](ModelConfig& c) { c.layers[0].v_head_dim = 4; }) ==
-        "LlamaForCausalLM: layer 0 has heads of 8 elements of K and 4 of V, expected one size of "
-        "both");
+  CHECK(refusal([](ModelConfig& c) {
+          c.heads_by_layer = {4, 3};
+        }) == "LlamaForCausalLM: layer 1 has 2 KV heads, expected a number that divides 3 heads");
   CHECK(refusal([](ModelConfig& c) { c.layers[0].k_head_dim = c.layers[0].v_head_dim = 16; }) ==
         "LlamaForCausalLM: layers with heads of 8 and of 16 elements have the rotation 0, expected "
         "one for each size");
@@ -115,6 +115,12 @@ TEST_CASE("computable: a state beside a cache has a size, and nothing norms what
 }
 
 TEST_CASE("computable: multipliers are of blocks that have nothing else of the kind") {
+  CHECK(refusal([](ModelConfig& c) {
+          c.block.v_multiplier = 2;
+          c.block.qk_norm = QkNorm::per_head;
+        }) ==
+        "LlamaForCausalLM: V is multiplied, and there is a latent or a norm of heads, expected "
+        "neither");
   CHECK(refusal([](ModelConfig& c) {
           c.block.norm_place = NormPlace::after;
           c.block.attention_in_multiplier = 2;

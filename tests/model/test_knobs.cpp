@@ -83,6 +83,7 @@ TEST_CASE("knobs: a model without one is another model, unless other parts tell"
                                       "layer_token_multiplier",
                                       "layer_vocab_size",
                                       "sinks",
+                                      "sinks, in layers with a window",
                                       "turning_pairs",
                                       "turning_pairs, without per-layer inputs",
                                       "v_is_k",

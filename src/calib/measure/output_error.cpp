@@ -42,7 +42,7 @@ OutputError::OutputError(Backend& backend, const ModelConfig& config, int64_t mo
 void OutputError::begin_layer(int64_t index, const LayerWeights& weights) {
   weights_ = &weights;
   n_kv_heads_ = config_.layer(index).n_kv_heads;
-  const int64_t width = config_.n_heads * config_.layer(index).v_head_dim;
+  const int64_t width = config_.n_heads_of(index) * config_.layer(index).v_head_dim;
   const int64_t columns = width / n_kv_heads_;
   ConstTensorView whole = weights.o.weight;
   if (weights.o.codes) {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "checkpoint/checkpoint.h"
-#include "config/describe/draft_kinds.h"
+#include "config/draft_kinds.h"
 
 namespace fp8kv {
 

@@ -119,7 +119,8 @@ void add_ropes(const ModelConfig& config, ConfigNumbers& out) {
 
 void add_layers(const ModelConfig& config, ConfigNumbers& out) {
   out.add("num_hidden_layers", config.n_layers());
-  out.add("num_attention_heads", config.n_heads);
+  out.add("num_attention_heads",
+          by_layer(config.n_layers(), [&](int64_t i) { return cat(config.n_heads_of(i)); }));
   out.add("num_key_value_heads",
           by_layer(config.n_layers(), [&](int64_t i) { return cat(config.layer(i).n_kv_heads); }));
   out.add("head_dim", by_layer(config.n_layers(), [&](int64_t i) {
@@ -175,7 +176,7 @@ void add_block(const BlockConfig& block, ConfigNumbers& out) {
   out.add_unless(usual.qk_norm_bias, "qk_norm_bias", block.qk_norm_bias);
   choice("score_bias", block.score_bias, usual.score_bias, {"none", "alibi", "alibi_bf16"});
   choice("hidden_act", block.activation, usual.activation,
-         {"silu", "gelu_tanh", "gelu_erf", "relu", "relu_squared", "sigmoid"});
+         {"silu", "gelu_tanh", "gelu_erf", "relu", "relu_squared", "sigmoid", "softplus"});
   out.add_unless(usual.xielu, "xielu", block.xielu);
   out.add_unless(usual.norm_plus_one, "norm_plus_one", block.norm_plus_one);
   out.add_unless(usual.norm_bias, "norm_bias", block.norm_bias);
@@ -190,7 +191,13 @@ void add_block(const BlockConfig& block, ConfigNumbers& out) {
                  block.attention_out_multiplier);
   out.add_unless(usual.gate_multiplier, "gate_multiplier", block.gate_multiplier);
   out.add_unless(usual.down_multiplier, "down_multiplier", block.down_multiplier);
-  out.add_unless(usual.attention_gated, "attention_gated", block.attention_gated);
+  out.add_unless(false, "attention_gated", block.attention_gate == AttentionGate::sigmoid);
+  if (block.attention_gate != AttentionGate::sigmoid) {
+    choice("attention_gate", block.attention_gate, usual.attention_gate,
+           {"none", "sigmoid", "softplus", "softplus_of_heads"});
+  }
+  out.add_unless(usual.v_multiplier, "v_multiplier", block.v_multiplier);
+  out.add_unless(usual.window_sinks, "window_sinks", block.window_sinks);
   out.add_unless(usual.attention_scale, "attention_scale", block.attention_scale);
   out.add_unless(usual.attention_scale_by_layer, "attention_scale_by_layer",
                  block.attention_scale_by_layer);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "config/describe/block_configs.h"
 #include "config/describe/config_values.h"
 
 namespace fp8kv {
@@ -18,8 +19,9 @@ constexpr std::array<std::string_view, 16> kPlain = {
     "mpt",     "opt",   "nanochat", "phi",  "nemotron",    "nemotron_h", "persimmon", "starcoder2"};
 
 // Families with experts whose first layer has none, even if their configs do not say so.
-constexpr std::array<std::string_view, 6> kOneDense = {"afmoe", "exaone_moe", "glm4_moe_lite",
-                                                       "hy_v3", "sarvam_mla", "sarvam_moe"};
+constexpr std::array<std::string_view, 8> kOneDense = {"afmoe",      "exaone_moe", "glm4_moe_lite",
+                                                       "hy_v3",      "laguna",     "mimo_v2_flash",
+                                                       "sarvam_mla", "sarvam_moe"};
 
 FeedForward dense_part(const Json& text) {
   const std::string type = text.get_string("model_type", "");
@@ -105,11 +107,20 @@ std::vector<std::string> blocks_of(const Json& text) {
   return blocks;
 }
 
+void describe_blocks(const Json& text, ModelDescription& out) {
+  const std::vector<BlockShape> blocks = block_shapes(text, out);
+  for (size_t i = 0; i < blocks.size(); ++i) {
+    const bool has_part = blocks[i].hidden_dim > 0;
+    out.layers[i].feed_forward = has_part ? FeedForward::gated : FeedForward::none;
+  }
+}
+
 }  // namespace
 
 void describe_feed_forward(const Json& text, ModelDescription& out) {
   const FeedForward dense = dense_part(text);
   const bool experts = has_experts(text);
+  if (has_block_configs(text)) return describe_blocks(text, out);
   const std::vector<std::string> blocks = blocks_of(text);
   for (int64_t i = 0; i < out.n_layers(); ++i) {
     const auto at = static_cast<size_t>(i);

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <iterator>
 #include <map>
 #include <string>
@@ -11,9 +10,11 @@
 #include <vector>
 
 #include "base/error.h"
+#include "config/describe/block_configs.h"
 #include "config/describe/config_values.h"
 #include "config/describe/describe_indexer.h"
 #include "config/describe/describe_state.h"
+#include "config/describe/layer_shapes.h"
 #include "config/describe/window_keys.h"
 
 namespace fp8kv {
@@ -95,6 +96,26 @@ Mixings told_by_attention(const Json&, const Json& types, const ModelDescription
   return mixings;
 }
 
+Mixings told_otherwise(const Json&, const Json& member, const ModelDescription&) {
+  fail(member.where(), ": which layers hold what cache is said in a way not known here");
+}
+
+// MiMo V2: 1 stands for a window.
+Mixings told_by_windows(const Json& text, const Json& windows, const ModelDescription& model) {
+  if (!text.get_string("model_type", "").starts_with("mimo_v2")) {
+    return told_otherwise(text, windows, model);
+  }
+  if (!windows.is_array() || windows.size() != model.layers.size()) {
+    fail(windows.where(), ": is ", windows.brief(), ", expected an array of ",
+         count_of(model.layers.size(), "number"));
+  }
+  Mixings mixings;
+  for (size_t i = 0; i < windows.size(); ++i) {
+    mixings.push_back(in_range(windows[i], 0, 1) == 1 ? Mixing::window : Mixing::full);
+  }
+  return mixings;
+}
+
 // The layer type that means a sparse indexer, in transformers 5 and in earlier versions.
 bool is_indexed(std::string_view type) {
   return type == "indexed_attention" || type == "deepseek_sparse_attention";
@@ -154,6 +175,16 @@ Mixings told_by_letters(const Json&, const Json& pattern, const ModelDescription
   return mixings;
 }
 
+// Nemotron by architecture search: some layers lack attention.
+Mixings told_by_blocks(const Json& text, const Json& blocks, const ModelDescription& model) {
+  if (!has_block_configs(text)) return told_otherwise(text, blocks, model);
+  Mixings mixings;
+  for (const BlockShape& block : block_shapes(text, model)) {
+    mixings.push_back(block.n_kv_heads > 0 ? Mixing::full : Mixing::none);
+  }
+  return mixings;
+}
+
 // SmolLM3: the layers without rotation have the window.
 Mixings windows_without_rotation(const Json& text, const ModelDescription& model) {
   Mixings mixings(model.layers.size(), Mixing::full);
@@ -176,6 +207,7 @@ Mixings told_by_window(const Json& text, const Json&, const ModelDescription& mo
   };
   // Some configs of Llama models have the key, but the model never reads it.
   if (is("llama", "LlamaForCausalLM")) return full;
+  if (is("laguna", "LagunaForCausalLM")) return full;  // its list alone says which have windows
   if (is("mistral", "MistralForCausalLM")) return windows;
   if (is("smollm3", "SmolLM3ForCausalLM")) return windows_without_rotation(text, model);
   const bool qwen = type.starts_with("qwen") || model.architecture.starts_with("Qwen");
@@ -196,10 +228,6 @@ Mixings told_by_window(const Json& text, const Json&, const ModelDescription& mo
   return periodic(pattern.period, pattern.full, Mixing::window, n_layers);
 }
 
-Mixings told_otherwise(const Json&, const Json& member, const ModelDescription&) {
-  fail(member.where(), ": which layers hold what cache is said in a way not known here");
-}
-
 struct Decider {
   const char* key;
   Mixings (*told)(const Json& text, const Json& member, const ModelDescription& model);
@@ -210,9 +238,10 @@ constexpr Decider kDeciders[] = {
     {"hybrid_override_pattern", told_by_letters},
     {"attn_layer_indices", told_by_numbers},
     {"layers_block_type", told_by_types},
+    {"block_configs", told_by_blocks},
     {"block_types", told_otherwise},
     {"attn_type_list", told_by_attention},
-    {"hybrid_layer_pattern", told_otherwise},  // MiMo: heads differ as well
+    {"hybrid_layer_pattern", told_by_windows},
     {"layer_types", told_by_types},
     {"full_attn_idxs", told_by_numbers},
     {"full_attention_interval", told_by_interval},
@@ -259,64 +288,12 @@ Mixings told_mixings(const Json& text, const ModelDescription& model) {
   return decider->told(text, member ? *member : text, model);
 }
 
-// Gemma 4: layers without a window have heads of another size. If K also serves as V, they have
-// another number of KV heads too.
-void set_global_heads(const Json& text, LayerDescription& layer) {
-  constexpr int64_t kGemma4Size = 512;  // if the config does not say
-  const auto size = text.find("global_head_dim");
-  const bool gemma4 = text.get_string("model_type", "").starts_with("gemma4");
-  if (size || (gemma4 && !text.has("per_layer_config"))) {
-    layer.k_head_dim = layer.v_head_dim = size ? in_range(*size, kLargestDim) : kGemma4Size;
+int64_t chunk_of(const Json& text) {
+  if (const auto chunk = text.find("attention_chunk_size")) {
+    return in_range(*chunk, kLongestContext);
   }
-  if (text.get_bool("attention_k_eq_v", false)) {
-    layer.n_kv_heads = number_or(text, "num_global_key_value_heads", 1, layer.n_kv_heads);
-    layer.v_is_k = true;
-  }
-}
-
-// Reads the number of a layer as transformers 5 writes it, padded with zeros to the width of the
-// longest number. Returns -1 for a string that is no layer number.
-int64_t layer_of(const std::string& number, int64_t n_layers) {
-  int64_t index = -1;
-  const char* const end = number.data() + number.size();
-  const auto [stop, error] = std::from_chars(number.data(), end, index);
-  const bool whole = error == std::errc() && stop == end;
-  return whole && index >= 0 && index < n_layers ? index : -1;
-}
-
-// Applies per_layer_config, in which transformers 5 lists layers that differ: {"3": {"head_dim":
-// 512}}.
-void set_own_heads(const Json& text, ModelDescription& out) {
-  const auto layers = text.find("per_layer_config");
-  if (!layers) return;
-  for (size_t i = 0; i < layers->size(); ++i) {
-    const Json own = layers->value(i);
-    const std::string& number = layers->key(i);
-    const int64_t index = layer_of(number, out.n_layers());
-    if (index < 0) {
-      fail(own.where(), ": is for layer ", quote(number), ", expected a number from 0 to ",
-           out.n_layers() - 1);
-    }
-    LayerDescription& layer = out.layers[static_cast<size_t>(index)];
-    for (size_t at = 0; at < own.size(); ++at) {
-      const std::string& key = own.key(at);
-      const Json value = own.value(at);
-      if (key == "head_dim") {
-        layer.k_head_dim = layer.v_head_dim = in_range(value, kLargestDim);
-      } else if (key == "num_key_value_heads") {
-        layer.n_kv_heads = in_range(value, kLargestDim);
-      } else {
-        fail(value.where(), ": is ", value.brief(),
-             ", expected nothing but head_dim and num_key_value_heads of a single layer");
-      }
-    }
-  }
-}
-
-int64_t reach_at(const Json& text, const char* key) {
-  if (const auto reach = text.find(key)) return in_range(*reach, kLongestContext);
-  if (const int64_t usual = usual_window(text); key == kWindow && usual > 0) return usual;
-  fail(text.where(), ": the key ", quote(key), " is missing, though there are layers that need it");
+  fail(text.where(),
+       ": the key 'attention_chunk_size' is missing, though there are layers that need it");
 }
 
 void set_mixing(const Json& text, Mixing mixing, LayerDescription& layer) {
@@ -330,10 +307,9 @@ void set_mixing(const Json& text, Mixing mixing, LayerDescription& layer) {
       }
       return set_global_heads(text, layer);
     case Mixing::window:
-      layer.reach = reach_at(text, "sliding_window");
-      return;
+      return set_window(text, layer);
     case Mixing::chunks:
-      layer.reach = reach_at(text, "attention_chunk_size");
+      layer.reach = chunk_of(text);
       return;
     case Mixing::recurrent:
       layer.state_bytes = state_bytes_of(text);
@@ -373,7 +349,7 @@ std::optional<Json> mixing_member(const Json& text) {
 void describe_mixing(const Json& text, ModelDescription& out) {
   const Mixings mixings = told_mixings(text, out);
   for (size_t i = 0; i < out.layers.size(); ++i) set_mixing(text, mixings[i], out.layers[i]);
-  set_own_heads(text, out);
+  set_listed_heads(text, out);
   set_caches(text, out);
 }
 

@@ -23,14 +23,16 @@ inline constexpr NamedActivation kSilu[] = {{"silu", Activation::silu},
                                             {"swish", Activation::silu}};
 
 struct Architecture {
-  std::string name;        // as in config.json "architectures"
-  std::string model_type;  // as in config.json "model_type", by which transformers chooses
-  std::string summary;     // for messages: "Llama 1, 2, 3.x"
-  bool windows = false;    // layers may have sliding windows
-  bool chunks = false;     // layers may attend within chunks
-  bool states = false;     // layers may keep a state instead of a cache
-  bool blocks = false;     // layers may be a feed-forward part alone
-  bool shapes = false;     // layers may differ in their heads, and read each other's caches
+  std::string name;           // as in config.json "architectures"
+  std::string model_type;     // as in config.json "model_type", by which transformers chooses
+  std::string summary;        // for messages: "Llama 1, 2, 3.x"
+  bool windows = false;       // layers may have sliding windows
+  bool chunks = false;        // layers may attend within chunks
+  bool states = false;        // layers may keep a state instead of a cache
+  bool blocks = false;        // layers may be a feed-forward part alone
+  bool shapes = false;        // layers may differ in their heads, and read each other's caches
+  bool own_kv_heads = false;  // layers may differ in their number of KV heads
+  bool narrow_v = false;      // V may be narrower than K
   // Reads the keys specific to the family. The description in `out` is complete by then, and its
   // layers are checked.
   void (*parse)(const Json& config, ModelConfig& out);

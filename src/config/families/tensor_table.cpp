@@ -111,8 +111,8 @@ RoleTensor tensor_of(TensorRole role, const ModelConfig& config, int64_t layer) 
   const bool mixes = of_layer.mixing != Mixing::none;
   const bool attends = config.attends(layer);
   const bool normed_before = norms_input(block.norm_place) && !config.bare_norms;
-  const int64_t q_dim = config.n_heads * of_layer.k_head_dim;
-  const int64_t kv_dim = of_layer.n_kv_heads * of_layer.k_head_dim;
+  const int64_t heads = config.n_heads_of(layer), kv_heads = of_layer.n_kv_heads;
+  const int64_t attended_dim = heads * of_layer.v_head_dim;
   const bool other_size = config.embed_dim > 0;
   const bool has_inputs = config.layer_input_dim > 0;
   const int64_t hidden_dim = config.hidden_dim_of(layer);
@@ -187,21 +187,27 @@ RoleTensor tensor_of(TensorRole role, const ModelConfig& config, int64_t layer) 
       return tensor_of_latent(role, config);
     case q:
       if (config.latent) return tensor_of_latent(role, config);
-      return {{q_dim, config.dim}, attends, config.qkv_bias};
+      return {{heads * of_layer.k_head_dim, config.dim}, attends, config.qkv_bias};
     case attn_gate:
-      return {{q_dim, config.dim}, attends && block.attention_gated, config.qkv_bias};
+      return {{block.attention_gate == AttentionGate::softplus_of_heads ? heads : attended_dim,
+               config.dim},
+              attends && block.attention_gate != AttentionGate::none,
+              config.qkv_bias && block.attention_gate == AttentionGate::sigmoid};
     case k:
-      return {{kv_dim, config.dim}, has_kv && !config.latent, config.qkv_bias};
+      return {
+          {kv_heads * of_layer.k_head_dim, config.dim}, has_kv && !config.latent, config.qkv_bias};
     case v:
-      return {{kv_dim, config.dim}, has_kv && !config.latent && !of_layer.v_is_k, config.qkv_bias};
+      return {{kv_heads * of_layer.v_head_dim, config.dim},
+              has_kv && !config.latent && !of_layer.v_is_k,
+              config.qkv_bias};
     case q_norm:
-      return {head_norm_shape(config, config.n_heads, of_layer.k_head_dim),
-              attends && has_head_norms(block), block.qk_norm_bias};
+      return {head_norm_shape(config, heads, of_layer.k_head_dim), attends && has_head_norms(block),
+              block.qk_norm_bias};
     case k_norm:
-      return {head_norm_shape(config, of_layer.n_kv_heads, of_layer.k_head_dim),
+      return {head_norm_shape(config, kv_heads, of_layer.k_head_dim),
               has_kv && has_head_norms(block), block.qk_norm_bias};
     case sinks:
-      return {{config.n_heads}, attends && block.sinks};
+      return {{heads}, config.has_sinks(layer)};
     case index_q:
     case index_k:
     case index_norm:
@@ -209,7 +215,7 @@ RoleTensor tensor_of(TensorRole role, const ModelConfig& config, int64_t layer) 
       return tensor_of_indexer(role, config, of_layer.index_bytes > 0);
     case o:
       if (config.latent) return tensor_of_latent(role, config);
-      return {{config.dim, config.n_heads * of_layer.v_head_dim}, attends, config.o_bias};
+      return {{config.dim, attended_dim}, attends, config.o_bias};
     case gate:
       return {{hidden_dim, config.dim}, block.gated && has_dense, config.mlp_bias};
     case up:

@@ -49,8 +49,16 @@ enum class ScoreBias {
   alibi_bf16  // ALiBi with bf16 slopes, rounded to bf16 and scaled like q . k: Falcon
 };
 
-enum class Activation { silu, gelu_tanh, gelu_erf, relu, relu_squared, sigmoid };
-inline constexpr int kActivations = static_cast<int>(Activation::sigmoid) + 1;
+enum class Activation { silu, gelu_tanh, gelu_erf, relu, relu_squared, sigmoid, softplus };
+inline constexpr int kActivations = static_cast<int>(Activation::softplus) + 1;
+
+// A gate that attention's output is multiplied by: a function of a product of attention's input.
+enum class AttentionGate {
+  none,
+  sigmoid,           // of a number for each element: Qwen3-Next
+  softplus,          // likewise
+  softplus_of_heads  // of one number for each head: Laguna
+};
 
 // xIELU: positive * x * x + beta * x for x above 0, else negative * (exp(min(x, eps)) - 1 - x) +
 // beta * x. NaN stays NaN.
@@ -70,9 +78,9 @@ struct BlockConfig {
   bool parallel = false;
   bool shared_norm = false;  // both blocks read the same norm; REQUIRES `parallel`
   QkNorm qk_norm = QkNorm::none;
-  bool attention_gated = false;  // see TensorRole::attn_gate
-  bool qk_norm_bias = false;     // REQUIRES QkNorm::per_head and NormKind::layer
-  bool v_norm = false;           // every head of V is normalised, without weights: Gemma 4
+  AttentionGate attention_gate = AttentionGate::none;  // see TensorRole::attn_gate
+  bool qk_norm_bias = false;  // REQUIRES QkNorm::per_head and NormKind::layer
+  bool v_norm = false;        // every head of V is normalised, without weights: Gemma 4
   Activation activation = Activation::silu;
   // Replaces `activation` by xIELU, with numbers of the layer's own. REQUIRES no gate.
   bool xielu = false;
@@ -81,10 +89,11 @@ struct BlockConfig {
   bool head_normed = false;  // rows of lm_head are scaled to length 1: Baichuan 2
   double embed_multiplier = 1.0;
   double residual_multiplier = 1.0;  // multiplies each block's output before it joins the stream
-  // Multipliers within one block: attention's input and output, the product of the gate matrix, and
-  // the output of the feed-forward part.
+  // Multipliers within one block: attention's input and output, V before it is cached, the product
+  // of the gate matrix, and the output of the feed-forward part.
   double attention_in_multiplier = 1.0;
   double attention_out_multiplier = 1.0;
+  double v_multiplier = 1.0;
   double gate_multiplier = 1.0;
   double down_multiplier = 1.0;
   double logit_multiplier = 1.0;
@@ -92,10 +101,11 @@ struct BlockConfig {
   // Layer i also multiplies scores by 1 / (i + 1): GPT-2.
   bool attention_scale_by_layer = false;
   ScoreBias score_bias = ScoreBias::none;
-  bool sinks = false;        // each head has an extra learned score in its softmax: gpt-oss
-  double score_cap = 0.0;    // q . k, scaled, becomes cap * tanh(score / cap); 0: left alone
-  double logit_cap = 0.0;    // the same cap for logits
-  bool layer_scale = false;  // each layer multiplies the stream by its own number at its end
+  bool sinks = false;         // each head has an extra learned score in its softmax: gpt-oss
+  bool window_sinks = false;  // only layers with a window have them; REQUIRES `sinks`: MiMo V2
+  double score_cap = 0.0;     // q . k, scaled, becomes cap * tanh(score / cap); 0: left alone
+  double logit_cap = 0.0;     // the same cap for logits
+  bool layer_scale = false;   // each layer multiplies the stream by its own number at its end
 };
 
 }  // namespace fp8kv

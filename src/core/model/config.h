@@ -145,6 +145,10 @@ struct ModelConfig : ModelDescription {
     return hidden_dims.empty() ? hidden_dim : hidden_dims[static_cast<size_t>(index)];
   }
 
+  bool has_sinks(int64_t index) const {
+    return block.sinks && attends(index) && (!block.window_sinks || window(index) > 0);
+  }
+
   bool has_experts(int64_t index) const {
     return layer(index).feed_forward == FeedForward::experts;
   }

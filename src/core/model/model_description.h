@@ -71,8 +71,10 @@ struct ModelDescription {
   std::string architecture;  // "LlamaForCausalLM"; "" where the config names none
   std::string model_type;    // "llama"
   int64_t dim = 0;           // 0 if the config does not say; the same for max_seq_len
-  int64_t n_heads = 0;       // query heads in every layer with attention
+  int64_t n_heads = 0;       // query heads of a layer with attention; the most if layers differ
   int64_t max_seq_len = 0;
+  // Query heads of each layer if layers differ, else empty.
+  std::vector<int64_t> heads_by_layer = {};
   std::vector<LayerDescription> layers;
   // The reason why all layers are Mixing::unknown; absent if they are known. Unknown layers have
   // the heads that could be read from the config, and no cache_of.
@@ -80,6 +82,10 @@ struct ModelDescription {
 
   int64_t n_layers() const { return static_cast<int64_t>(layers.size()); }
   const LayerDescription& layer(int64_t index) const { return layers[static_cast<size_t>(index)]; }
+
+  int64_t n_heads_of(int64_t index) const {
+    return heads_by_layer.empty() ? n_heads : heads_by_layer[static_cast<size_t>(index)];
+  }
 
   // The largest number of KV heads, and the largest K head, over all layers. The two may come from
   // different layers.

@@ -29,7 +29,7 @@ enum class TensorRole {
   q,
   k,
   v,
-  attn_gate,  // attention's output is multiplied by the sigmoid of this product
+  attn_gate,  // attention's output is multiplied by a function of this product: AttentionGate
   q_down,     // latent attention, as are the roles up to v_up: makes the vector behind Q
   q_down_norm,
   latent,  // makes the latent behind K and V

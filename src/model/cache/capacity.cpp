@@ -55,7 +55,7 @@ uint64_t cache_bytes(const ModelDescription& model, int64_t tp, int64_t tokens,
     if (!model.writes_cache(i)) continue;
     const LayerDescription& layer = model.layer(i);
     const int64_t kept = layer.reach > 0 ? std::min(tokens, layer.reach) : tokens;
-    const int64_t heads = heads_per_gpu(model.n_heads, layer.n_kv_heads, tp);
+    const int64_t heads = heads_per_gpu(model.n_heads_of(i), layer.n_kv_heads, tp);
     bytes = sum(bytes, product(cache(i, heads), static_cast<uint64_t>(kept)));
   }
   return bytes;

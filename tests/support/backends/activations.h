@@ -46,6 +46,12 @@ inline const std::vector<NamedActivation>& activations() {
       // silu without the factor x.
       {"sigmoid", Activation::sigmoid, [](double x) { return 1 / (1 + std::exp(-x)); },
        [](double x, double unit) { return 6 * unit / (1 + std::exp(-x)) + 1e-36; }},
+      // The errors of exp and of the sum reach the logarithm, which is at least 0.69 for x >= 0.
+      {"softplus", Activation::softplus,
+       [](double x) { return std::max(x, 0.0) + std::log1p(std::exp(-std::abs(x))); },
+       [](double x, double unit) {
+         return 8 * unit * (std::max(x, 0.0) + std::log1p(std::exp(-std::abs(x)))) + 1e-36;
+       }},
   };
   return all;
 }

@@ -25,6 +25,8 @@ double activated(double x, Activation activation) {
       return std::pow(std::max(x, 0.0), 2);
     case Activation::sigmoid:
       return 1 / (1 + std::exp(-x));
+    case Activation::softplus:
+      return std::max(x, 0.0) + std::log1p(std::exp(-std::abs(x)));
   }
   return 0;
 }

@@ -1,5 +1,6 @@
 #include "show/models/checkpoint_text.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <vector>
@@ -40,9 +41,16 @@ std::vector<TensorEntry> all_tensors(const Checkpoint& checkpoint) {
 }
 
 // The lines about layers: their heads, and how many have a cache if not all do.
+// "64", or "48 to 64" if layers differ.
+std::string heads_text(const ModelDescription& model) {
+  const std::vector<int64_t>& each = model.heads_by_layer;
+  if (each.empty()) return cat(model.n_heads);
+  return cat(*std::min_element(each.begin(), each.end()), " to ", model.n_heads);
+}
+
 std::string layers_text(const ModelDescription& model) {
   std::string text = described(
-      "layers", cat(model.n_layers(), "; ", model.n_heads, " heads, ", kv_heads_text(model)));
+      "layers", cat(model.n_layers(), "; ", heads_text(model), " heads, ", kv_heads_text(model)));
   if (model.unclear) {
     text += described("KV cache", cat("not known: ", model.unclear->what()));
   } else if (model.cache_layers() < model.n_layers()) {

@@ -21,7 +21,7 @@ void parse_delta_net(const Json& config, ModelConfig& out) {
   }
   out.block.norm_plus_one = true;
   out.block.qk_norm = QkNorm::per_head;
-  out.block.attention_gated = true;
+  out.block.attention_gate = AttentionGate::sigmoid;
   RecurrenceConfig& state = out.recurrence.emplace();
   state.k_heads = in_range(config.at("linear_num_key_heads"), kLargestDim / kMostStateRows);
   state.k_dim = in_range(config.at("linear_key_head_dim"), kMostStateRows);

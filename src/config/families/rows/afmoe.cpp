@@ -50,7 +50,7 @@ void parse_afmoe(const Json& config, ModelConfig& out) {
   check_period(config);
   refuse_if_set(config, "attention_bias", "a bias beside the gate of attention");
   out.block.qk_norm = QkNorm::per_head;
-  out.block.attention_gated = true;
+  out.block.attention_gate = AttentionGate::sigmoid;
   out.block.norm_place = NormPlace::around;
   if (config.get_bool("mup_enabled", false)) {
     out.block.embed_multiplier = std::sqrt(static_cast<double>(out.dim));

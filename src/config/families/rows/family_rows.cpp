@@ -11,6 +11,7 @@ Architecture bloom();
 Architecture cohere2_moe();
 Architecture cohere2_vision();
 Architecture cwm();
+Architecture deci_lm();
 Architecture dots1();
 Architecture ernie4_5();
 Architecture ernie4_5_moe();
@@ -32,9 +33,11 @@ Architecture hy_v3();
 Architecture hyperclova_x();
 Architecture iquest_coder();
 Architecture jais2();
+Architecture laguna();
 Architecture lfm2();
 Architecture lfm2_moe();
 Architecture mellum();
+Architecture mimo_v2();
 Architecture minicpm3();
 Architecture ministral();
 Architecture mistral4();
@@ -61,6 +64,7 @@ std::span<const Architecture> family_rows() {
       cohere2_moe(),
       cohere2_vision(),
       cwm(),
+      deci_lm(),
       dots1(),
       ernie4_5(),
       ernie4_5_moe(),
@@ -82,9 +86,11 @@ std::span<const Architecture> family_rows() {
       hyperclova_x(),
       iquest_coder(),
       jais2(),
+      laguna(),
       lfm2(),
       lfm2_moe(),
       mellum(),
+      mimo_v2(),
       minicpm3(),
       ministral(),
       mistral4(),

@@ -40,6 +40,7 @@ constexpr std::array<NamedFamily, kFamilyCount> kFamilyNames = {{
     {Family::bamba, "bamba"},
     {Family::falcon_h1, "falcon_h1"},
     {Family::minicpm3, "minicpm3"},
+    {Family::mimo_v2, "mimo_v2"},
     {Family::drafter, "drafter"},
 }};
 

@@ -39,7 +39,8 @@ enum class Family : uint8_t {
   bamba,
   falcon_h1,
   minicpm3,  // an MLA whose latent vLLM does not cache
-  drafter,   // EAGLE-3: serves beside another model
+  mimo_v2,
+  drafter,  // EAGLE-3: serves beside another model
 };
 inline constexpr size_t kFamilyCount = static_cast<size_t>(Family::drafter) + 1;
 

@@ -70,6 +70,9 @@ constexpr RuntimeRule kVllmRules[] = {
     RuntimeRule{{unquantised}, {}, ignores,
      "skips them, as there is no quantization_config: an FP8 cache runs with 1", ""}
         .until(k25).seen("run: vLLM 0.7.3 to 0.24, eleven of them"),
+    RuntimeRule{{unquantised}, {}, ignores,
+     "skips them, as there is no quantization_config: an FP8 cache runs with 1", ""}
+        .of({mimo_v2}).seen("run: vLLM 0.32.0"),
     RuntimeRule{{unquantised}, {}, fails,
      "takes no scales without a quantization_config: 'There is no module or parameter named'", ""}
         .seen(kRun25),

@@ -140,6 +140,8 @@ template <Activation A>
     return 0.5f * x * (1.0f + std::erf(x * 0.7071067812f));
   } else if constexpr (A == Activation::sigmoid) {
     return 1.0f / (1.0f + exp(-x));
+  } else if constexpr (A == Activation::softplus) {
+    return x > 20.0f ? x : std::log1p(exp(x));
   } else {
     static_assert(A == Activation::relu || A == Activation::relu_squared);
     const float positive = x < 0.0f ? 0.0f : x;  // a NaN stays

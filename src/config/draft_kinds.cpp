@@ -1,4 +1,4 @@
-#include "config/describe/draft_kinds.h"
+#include "config/draft_kinds.h"
 
 #include "config/describe/config_values.h"
 #include "config/describe/language_config.h"
