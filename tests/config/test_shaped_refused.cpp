@@ -75,6 +75,19 @@ TEST_CASE("MiMo V2: sinks are in layers with a window, and V has a scale") {
         "K and V");
 }
 
+TEST_CASE("MiMo V2: K and V of different sizes fit caches of elements alone") {
+  const ModelConfig config = test::FamilyModel("mimo-v2").config;
+  for (const KvFormat format : {KvFormat::e4m3fn, KvFormat::e5m2, KvFormat::bf16}) {
+    CHECK(can_hold(config, format));
+  }
+  const auto misfit = cache_misfit(config, 1, KvFormat::int8_per_token_head);
+  REQUIRE(misfit);
+  CHECK(misfit->found == "layer 1 caches K of 12 elements and V of 8");
+  CHECK(misfit->expected == "heads of one size for this format");
+  CHECK_FALSE(can_hold(test::FamilyModel("mimo-v2").config, KvFormat::nvfp4));
+  CHECK(can_hold(test::FamilyModel("laguna").config, KvFormat::int8_per_token_head));
+}
+
 TEST_CASE("Laguna: query heads by layer, and a rope in rope_parameters alone") {
   CHECK(refusal_of("laguna", "num_attention_heads_per_layer", "[6, 4, 6]") ==
         "config.json: num_attention_heads_per_layer: is [6, 4, 6], expected an array of 4 numbers");

@@ -48,6 +48,11 @@ TEST_CASE("packed formats: what does not fit says how it is, and what would") {
         "others");
   CHECK(misfit("ultraquant_4bit", heads_of(80)) ==
         "heads of layer 3 have 80 elements; a multiple of 32");
+  LayerDescription narrow = heads_of(192);
+  narrow.v_head_dim = 128;
+  for (const char* name : {"turboquant_4bit_nc", "ultraquant_4bit"}) {
+    CHECK(misfit(name, narrow) == "V of layer 3 has 128 elements, and K 192; heads of one size");
+  }
   LayerDescription latent = heads_of(576);
   latent.v_head_dim = 512;
   latent.v_in_k = true;

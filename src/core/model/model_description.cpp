@@ -88,6 +88,12 @@ std::optional<CacheMisfit> row_misfit(const LayerDescription& layer, int64_t ind
     return CacheMisfit{cat("layer ", index, " caches one latent vector"),
                        "K and V of their own in every layer"};
   }
+  // vLLM's attention over K and V of different sizes takes caches of elements alone.
+  if (spec.holds == KvHolds::heads && layer.k_head_dim != layer.v_head_dim) {
+    return CacheMisfit{cat("layer ", index, " caches K of ", layer.k_head_dim,
+                           " elements and V of ", layer.v_head_dim),
+                       "heads of one size for this format"};
+  }
   if (layer.k_head_dim % spec.multiple != 0 || layer.v_head_dim % spec.multiple != 0) {
     return CacheMisfit{cat("heads of layer ", index, " have ", layer.k_head_dim, " elements"),
                        cat("a multiple of ", spec.multiple)};

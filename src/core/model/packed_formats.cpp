@@ -59,12 +59,15 @@ CacheMisfit heads_of(const LayerDescription& layer, int64_t index, const char* e
 
 std::optional<CacheMisfit> any_heads(const LayerDescription& layer, int64_t index) {
   if (layer.v_in_k) return latents_of(layer, index);
-  return std::nullopt;
+  if (layer.k_head_dim == layer.v_head_dim) return std::nullopt;
+  return CacheMisfit{
+      cat("V of layer ", index, " has ", layer.v_head_dim, " elements, and K ", layer.k_head_dim),
+      "heads of one size"};
 }
 
 std::optional<CacheMisfit> groups_of_32(const LayerDescription& layer, int64_t index) {
-  if (layer.v_in_k) return latents_of(layer, index);
-  if (layer.k_head_dim % 32 == 0 && layer.v_head_dim % 32 == 0) return std::nullopt;
+  if (const auto misfit = any_heads(layer, index)) return misfit;
+  if (layer.k_head_dim % 32 == 0) return std::nullopt;
   return heads_of(layer, index, "a multiple of 32");
 }
 

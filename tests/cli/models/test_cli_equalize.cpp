@@ -8,6 +8,7 @@
 
 #include "checkpoint/checkpoint.h"
 #include "json/json.h"
+#include "support/models/family_model.h"
 #include "support/models/tiny_checkpoint.h"
 #include "support/models/tiny_config.h"
 #include "support/places.h"
@@ -286,6 +287,12 @@ TEST_CASE("cli equalize: a dry run writes nothing, and what cannot be equalised 
   CHECK(place.refusal({"--for", "fp8"}, 2).find("fp8") != std::string::npos);
   CHECK(place.refusal({"--for", "int8", "--samples", "3"}).find("shorter --seq-len") !=
         std::string::npos);
+  test::write_golden_model(place / "narrow", test::family_golden("mimo-v2"));
+  CHECK(
+      place.refusal({"--for", "int8"}, 3, "narrow") ==
+      "fp8kv: equalize: --for int8: layer 0 caches K of 12 elements and V of 8, expected heads of "
+      "one size for this format\n"
+      "help: calibrate scales for an FP8 cache instead: it takes heads of every size\n");
   place.folder().write("m/fp8kv_equalize.json", "{}");
   CHECK(place.refusal({"--for", "int8"}).find("was equalised already") != std::string::npos);
 }
