@@ -1,6 +1,8 @@
 // MiMo V2: layers with a window have sinks, a rotation of their own and twice as many KV heads. V
 // is narrower than K, and scaled before it is cached. Experts and router of DeepSeek V3, without a
 // shared expert.
+#include <cmath>
+
 #include "base/error.h"
 #include "config/describe/config_values.h"
 #include "config/families/experts_config.h"
@@ -17,9 +19,9 @@ using enum TensorRole;
 void check_taken(const Json& config, const char* key, double taken) {
   const auto said = config.find(key);
   if (!said || said->as_double() == taken) return;
-  const auto whole = static_cast<int64_t>(taken);  // without an exponent
+  const bool whole = taken == std::floor(taken) && taken < 1e15;
   fail(said->where(), ": is ", said->brief(), ", expected ",
-       static_cast<double>(whole) == taken ? cat(whole) : cat(taken),
+       whole ? cat(static_cast<int64_t>(taken)) : cat(taken),
        ", which transformers takes whatever this key says");
 }
 
