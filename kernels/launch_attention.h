@@ -53,10 +53,11 @@ struct ScoreOptions {
   float cap = 0.0f;             // 0: no cap
   const float* bias = nullptr;  // [n_heads, positions]; may be null
   int64_t positions = 0;
-  const void* sinks = nullptr;  // [n_heads], activations; may be null
-  // [n, chosen_count]: see AttentionOptions; may be null. For caches of latents alone.
-  const int32_t* chosen = nullptr;
+  const void* sinks = nullptr;      // [n_heads], activations; may be null
+  const int32_t* chosen = nullptr;  // [n, chosen_lists, chosen_count]: see AttentionOptions
   int32_t chosen_count = 0;
+  int32_t chosen_lists = 1;  // of each row: one, or one for each KV head
+  int32_t chosen_block = 1;
 };
 
 // The largest V that attention_any has room for: latents, and the global heads of Gemma 4.
@@ -73,15 +74,18 @@ void attention_any(Stream stream, DType activations, const AttentionArguments& a
 // See TokenScores.
 struct ChoiceArguments {
   const void* q = nullptr;         // [n, n_heads, keys.head_dim], activations
-  const float* weights = nullptr;  // [n, n_heads]
-  float* scores = nullptr;         // [scored_rows, positions]
-  int32_t* chosen = nullptr;       // [n, count]
+  const float* weights = nullptr;  // [n, n_heads]; null: each head chooses blocks by itself
+  float* scores = nullptr;         // [scored_rows, lists, positions]
+  int32_t* chosen = nullptr;       // [n, lists, count]
   Rows rows;
   PagedKv keys;  // elements of the activations' type
   int64_t scored_rows = 0;
-  int64_t positions = 0;
+  int64_t positions = 0;  // or blocks
   int32_t n_heads = 0;
+  int32_t lists = 1;  // of a row: one, or one for each head
   int32_t count = 0;
+  int32_t block = 1;
+  int32_t local_blocks = 0;
   float scale = 1.0f;
 };
 

@@ -36,6 +36,10 @@ void layernorm(Stream stream, const ConstMatrix& x, const NormWeights& norm, voi
 void activate(Stream stream, DType dtype, Activation activation, int64_t count, void* x,
               const void* up);
 
+// gate = the clamped SwiGLU of gate and up.   `count` elements of one type
+void clamped_swiglu(Stream stream, DType dtype, const ClampedSwiglu& how, int64_t count, void* gate,
+                    const void* up);
+
 // x += multiplier * y.   `count` elements of one type
 void add(Stream stream, DType dtype, int64_t count, void* x, const void* y, float multiplier);
 

@@ -64,6 +64,9 @@ PhimoeForCausalLM phimoe
 PhiMoEForCausalLM phimoe
 MiMoV2FlashForCausalLM mimo_v2_flash
 LagunaForCausalLM laguna
+MiniMaxM3SparseForConditionalGeneration minimax_m3_vl
+Step3p5ForCausalLM step3p5
+Step3p7ForConditionalGeneration step3p7
 DeciLMForCausalLM nemotron-nas
 HYV3ForCausalLM hy_v3
 Ernie4_5_MoeForCausalLM ernie4_5_moe

@@ -167,6 +167,22 @@ void GpuBackend::rope_append(const RopeAppend& args) {
   FP8KV_GPU::rope_append(device_.stream(), args.q.dtype, rope_arguments(args));
 }
 
+namespace {
+
+// See AttentionOptions::chosen.
+void place_chosen(const ConstTensorView& chosen, int64_t block, const PagedKv& kv,
+                  ScoreOptions& scores) {
+  const size_t last = chosen.shape.rank() - 1;
+  scores.chosen = chosen.as<int32_t>();
+  scores.chosen_count = static_cast<int32_t>(chosen.shape[last]);
+  scores.chosen_lists = last == 2 ? static_cast<int32_t>(chosen.shape[1]) : 1;
+  scores.chosen_block = static_cast<int32_t>(block);
+  require(chosen.dtype == DType::i32 && scores.chosen_lists == kv.n_kv_heads, "attention",
+          "needs chosen tokens of each row and KV head");
+}
+
+}  // namespace
+
 void GpuBackend::attention(const ConstTensorView& q, const PagedKv& kv, const Batch& batch,
                            const AttentionOptions& options, const TensorView& out) {
   if (q.shape[0] == 0) return;
@@ -199,14 +215,9 @@ void GpuBackend::attention(const ConstTensorView& q, const PagedKv& kv, const Ba
             "attention", "needs a sink in the type of q for every head");
     scores.sinks = options.sinks->data;
   }
-  if (options.chosen) {
-    require(options.chosen->dtype == DType::i32 && options.chosen->shape[0] == q.shape[0] &&
-                kv.v_in_k > 0,
-            "attention", "needs chosen tokens of each row, and a cache of latents");
-    scores.chosen = options.chosen->as<int32_t>();
-    scores.chosen_count = static_cast<int32_t>(options.chosen->shape[1]);
-  }
-  const bool plain = options.chunk == 0 && options.cap == 0.0f && !options.bias && !options.sinks;
+  if (options.chosen) place_chosen(*options.chosen, options.chosen_block, kv, scores);
+  const bool plain = options.chunk == 0 && options.cap == 0.0f && !options.bias && !options.sinks &&
+                     (kv.v_in_k > 0 || !options.chosen);
   if (kv.v_in_k > 0) {
     require(plain && options.window == 0 && kv.n_kv_heads == 1 && kv.v_in_k <= kMostHeadDim,
             "attention", "needs one KV head of a latent, of at most 512 elements, and no options");
@@ -225,29 +236,36 @@ void GpuBackend::attention(const ConstTensorView& q, const PagedKv& kv, const Ba
 
 void GpuBackend::choose_tokens(const TokenScores& args, const Batch& batch,
                                const TensorView& chosen) {
-  const int64_t n = args.q.shape[0];
+  const int64_t n = args.q.shape[0], heads = args.q.shape[1];
   if (n == 0) return;
   const std::optional<DType> element = kv_elements(args.keys.k_format);
   require(is_compute_dtype(args.q.dtype) && element == args.q.dtype &&
-              args.weights.dtype == DType::f32 && args.scores.dtype == DType::f32 &&
-              chosen.dtype == DType::i32,
-          "choose_tokens", "needs Q and keys of one type, and weights in f32");
+              args.scores.dtype == DType::f32 && chosen.dtype == DType::i32,
+          "choose_tokens", "needs Q and keys of one type");
   require(args.keys.n_kv_heads == 1 && args.q.shape[2] == args.keys.head_dim &&
-              args.keys.head_dim <= kMostHeadDim &&
-              args.weights.shape == Shape{n, args.q.shape[1]} && chosen.shape[0] == n &&
+              args.keys.head_dim <= kMostHeadDim && chosen.shape[0] == n &&
               args.scores.shape[0] > 0,
           "choose_tokens", "shapes do not fit");
   ChoiceArguments arguments;
   arguments.q = args.q.data;
-  arguments.weights = args.weights.as<float>();
+  if (args.weights) {
+    require(args.weights->dtype == DType::f32 && args.weights->shape == Shape{n, heads} &&
+                args.block == 1,
+            "choose_tokens", "needs weights in f32 for every head, and single tokens");
+    arguments.weights = args.weights->as<float>();
+  }
+  const int64_t lists = args.weights ? 1 : heads;
   arguments.scores = args.scores.as<float>();
   arguments.chosen = chosen.as<int32_t>();
   arguments.rows = rows_of(batch, n, "choose_tokens");
   arguments.keys = args.keys;
   arguments.scored_rows = args.scores.shape[0];
-  arguments.positions = args.scores.shape[1];
-  arguments.n_heads = static_cast<int32_t>(args.q.shape[1]);
-  arguments.count = static_cast<int32_t>(chosen.shape[1]);
+  arguments.positions = args.scores.shape[1] / lists;
+  arguments.n_heads = static_cast<int32_t>(heads);
+  arguments.lists = static_cast<int32_t>(lists);
+  arguments.count = static_cast<int32_t>(chosen.shape.elements() / (n * lists));
+  arguments.block = static_cast<int32_t>(args.block);
+  arguments.local_blocks = static_cast<int32_t>(args.local_blocks);
   arguments.scale = args.scale;
   FP8KV_GPU::choose_tokens(device_.stream(), args.q.dtype, arguments);
 }
@@ -307,6 +325,14 @@ void GpuBackend::activate(Activation activation, const TensorView& x,
   require_alike(x, up ? *up : ConstTensorView(x), "activate");
   FP8KV_GPU::activate(device_.stream(), x.dtype, activation, x.shape.elements(), x.data,
                       up ? up->data : nullptr);
+}
+
+void GpuBackend::clamped_swiglu(const ClampedSwiglu& how, const TensorView& gate,
+                                const ConstTensorView& up) {
+  if (gate.shape.elements() == 0) return;
+  require_alike(gate, up, "clamped_swiglu");
+  FP8KV_GPU::clamped_swiglu(device_.stream(), gate.dtype, how, gate.shape.elements(), gate.data,
+                            up.data);
 }
 
 void GpuBackend::gate_rows(const TensorView& x, const ConstTensorView& gates) {

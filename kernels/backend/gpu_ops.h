@@ -87,6 +87,8 @@ class GpuBackend final : public Backend {
   void recur(const Recurrence& args, const Batch& batch, const TensorView& out) override;
   void activate(Activation activation, const TensorView& x,
                 const std::optional<ConstTensorView>& up) override;
+  void clamped_swiglu(const ClampedSwiglu& how, const TensorView& gate,
+                      const ConstTensorView& up) override;
   void hidden(const ConstTensorView& x, const InputNorm& entry,
               const HiddenProducts& products) override;
   void route(const ConstTensorView& logits, const Routing& routing, const RouterTerms& terms,

@@ -28,6 +28,18 @@ __device__ inline float activated(float x) {
   }
 }
 
+// See ClampedSwiglu.
+__device__ inline float clamped(const ClampedSwiglu& how, float gate, float up) {
+  const float above = up < -how.limit ? -how.limit : up;
+  const float u = above > how.limit ? how.limit : above;
+  if (how.after) {
+    const float g = activated<Activation::silu>(gate);
+    return (g > how.limit ? how.limit : g) * u;
+  }
+  const float g = gate > how.limit ? how.limit : gate;
+  return g / (1.0f + exp_exact(-how.alpha * g)) * (u + 1.0f);
+}
+
 // activation(gate) * up.
 template <Activation A, typename T>
 __device__ inline T gated(T gate, T up) {

@@ -21,8 +21,13 @@ int parts_of(const PagedKv& kv) {
   return kv.v_in_k > 0 ? 1 : (kv.v_dim() + kPartDim<false> - 1) / kPartDim<false>;
 }
 
+// The position of the token at `place` of those that a row sees.
+__device__ inline int position_at(const int32_t* chosen, int block, int place) {
+  return chosen == nullptr ? place : chosen[place / block] * block + place % block;
+}
+
 // One warp per (row, head, part of V), numbered row by row, then head by head. kChanged: for
-// latents, rows see chosen tokens; else one of the other options is set.
+// latents, rows see chosen tokens; else one of the options is set.
 template <typename T, typename Cache, bool kLatent, bool kChanged>
 __global__ void attention_any_kernel(AttentionArguments arguments, ScoreOptions options,
                                      int parts) {
@@ -30,7 +35,7 @@ __global__ void attention_any_kernel(AttentionArguments arguments, ScoreOptions 
   Shared shared;
   const PagedKv& kv = arguments.kv;
   constexpr int kDimsPerLane = kPartDim<kLatent> / kWarp;
-  constexpr bool kSparse = kLatent && kChanged, kOther = !kLatent && kChanged;
+  constexpr bool kOther = !kLatent && kChanged;
   const int head_dim = kv.head_dim, v_dim = kLatent ? kv.v_in_k : arguments.v_dim;
   float* all_queries = shared.take<float>(kWarps * head_dim);
   float* all_weights = shared.take<float>(kThreads);
@@ -54,9 +59,15 @@ __global__ void attention_any_kernel(AttentionArguments arguments, ScoreOptions 
   }
   // With chosen tokens, the numbers from here on are places in this list.
   const int32_t* chosen = nullptr;
-  if constexpr (kSparse) {
-    chosen = options.chosen + static_cast<int64_t>(row) * options.chosen_count;
-    if (visible.end > options.chosen_count) visible.end = options.chosen_count;
+  const int block = options.chosen_block;
+  if constexpr (kChanged) {
+    if (options.chosen != nullptr) {
+      const int64_t list = static_cast<int64_t>(row) * options.chosen_lists + kv_head;
+      chosen = options.chosen + list * options.chosen_count;
+      // The last block ends at the row itself.
+      const int most = options.chosen_count * block - (block - 1 - (visible.end - 1) % block);
+      if (visible.end > most) visible.end = most;
+    }
   }
   const int lane = lane_index();
 
@@ -76,7 +87,7 @@ __global__ void attention_any_kernel(AttentionArguments arguments, ScoreOptions 
     const int place = begin + lane;
     float score = -INFINITY;
     if (place < visible.end) {
-      const int token = kSparse ? chosen[place] : place;
+      const int token = kChanged ? position_at(chosen, block, place) : place;
       const KeyRow<Cache> k(kv, kv.row(pages[token / kv.page_size], kv_head, token % kv.page_size));
       score = 0.0f;
       for (int d = 0; d < head_dim; ++d) score = fused(query[d], k.value(d), score);
@@ -96,7 +107,7 @@ __global__ void attention_any_kernel(AttentionArguments arguments, ScoreOptions 
     const int count = visible.end - begin < kWarp ? visible.end - begin : kWarp;
     for (int j = 0; j < kDimsPerLane; ++j) acc[j] *= correction;
     for (int i = 0; i < count; ++i) {
-      const int at = kSparse ? chosen[begin + i] : begin + i;
+      const int at = kChanged ? position_at(chosen, block, begin + i) : begin + i;
       const ValueRow<Cache> v(kv, kv.row(pages[at / kv.page_size], kv_head, at % kv.page_size),
                               kLatent ? head_dim : v_dim);
       if constexpr (kIsAny<Cache>) {
@@ -141,8 +152,8 @@ template <typename T, typename Cache, bool kLatent>
 void run(Stream stream, const AttentionArguments& arguments, const ScoreOptions& scores) {
   const int parts = parts_of(arguments.kv);
   const int64_t warps = static_cast<int64_t>(arguments.rows.n) * arguments.n_heads * parts;
-  const bool changed =
-      scores.chunk > 0 || scores.cap != 0.0f || scores.bias != nullptr || scores.sinks != nullptr;
+  const bool changed = scores.chunk > 0 || scores.cap != 0.0f || scores.bias != nullptr ||
+                       scores.sinks != nullptr || scores.chosen != nullptr;
   const int floats = kWarps * arguments.kv.head_dim + kThreads +
                      (kIsAny<Cache> ? kWarps * arguments.kv.v_dim() : 0);
   const auto launch_kernel = [&](auto* kernel) {

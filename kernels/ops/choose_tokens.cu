@@ -57,6 +57,40 @@ __global__ void score_tokens_kernel(ChoiceArguments args, int first_row, int blo
   if (token < seen) args.scores[int64_t{slot} * args.positions + token] = score;
 }
 
+// Each warp scores one block of tokens for one head of a row: its largest q . k. Warps are numbered
+// by row, then head, then block.
+template <typename T>
+__global__ void score_blocks_kernel(ChoiceArguments args, int first_row, int64_t warps) {
+  after_previous();
+  const int64_t number =
+      static_cast<int64_t>(block_index().x) * (kScoreThreads / kWarp) + warp_index();
+  if (number >= warps) return;
+  const int64_t list = number / args.positions;
+  const auto block = static_cast<int>(number % args.positions);
+  const int row = first_row + static_cast<int>(list / args.lists);
+  const auto head = static_cast<int>(list % args.lists);
+  const int position = args.rows.positions[row], own = position / args.block;
+  if (block > own || own < args.count) return;
+  const int head_dim = args.keys.head_dim;
+  const int32_t* pages = args.rows.page_table +
+                         static_cast<int64_t>(sequence_of(args.rows, row)) * args.rows.max_pages;
+  const T* q = static_cast<const T*>(args.q) + (int64_t{row} * args.n_heads + head) * head_dim;
+  const int begin = block * args.block;
+  const int end = begin + args.block <= position ? begin + args.block : position + 1;
+  float most = own - block < args.local_blocks ? INFINITY : -INFINITY;
+  for (int token = begin + lane_index(); token < end; token += kWarp) {
+    const T* key =
+        static_cast<const T*>(args.keys.k) +
+        args.keys.offset(pages[token / args.keys.page_size], 0, token % args.keys.page_size);
+    float dot = 0.0f;
+    for (int d = 0; d < head_dim; ++d) dot = fused(q[d].value(), key[d].value(), dot);
+    const float score = dot * args.scale;
+    if (score > most) most = score;
+  }
+  most = warp_max(most);
+  if (lane_index() == 0) args.scores[list * args.positions + block] = most;
+}
+
 // How many tokens of a thread are above the least chosen score, and how many equal it.
 struct Reached {
   int above = 0;
@@ -79,15 +113,15 @@ __device__ inline uint32_t least_chosen(const float* scores, int seen, int count
   return least;
 }
 
-// One block for each row.
+// One block for each list of a row: which tokens are chosen, or which blocks of them.
 __global__ void choose_tokens_kernel(ChoiceArguments args, int first_row) {
   after_previous();
   Shared shared;
   float* partials = shared.take<float>(kChooseThreads / kWarp);
   Reached* reached = shared.take<Reached>(kChooseThreads);
-  const int slot = static_cast<int>(block_index().x), row = first_row + slot;
-  const int seen = args.rows.positions[row] + 1, thread = thread_index();
-  int32_t* chosen = args.chosen + int64_t{row} * args.count;
+  const int slot = static_cast<int>(block_index().x), row = first_row + slot / args.lists;
+  const int seen = args.rows.positions[row] / args.block + 1, thread = thread_index();
+  int32_t* chosen = args.chosen + (int64_t{row} * args.lists + slot % args.lists) * args.count;
   if (seen <= args.count) {
     for (int i = thread; i < args.count; i += kChooseThreads) chosen[i] = i < seen ? i : -1;
     return;
@@ -120,21 +154,38 @@ __global__ void choose_tokens_kernel(ChoiceArguments args, int first_row) {
   }
 }
 
+template <typename T>
+void score_tokens(Stream stream, const ChoiceArguments& arguments, int first, int64_t rows) {
+  const int64_t blocks = (arguments.positions + kScoreThreads - 1) / kScoreThreads;
+  launch("choose_tokens", score_tokens_kernel<T>, {static_cast<unsigned>(rows * blocks)},
+         kScoreThreads, static_cast<size_t>(arguments.keys.head_dim) * kHeads * sizeof(float),
+         stream, arguments, first, static_cast<int>(blocks));
+}
+
+template <typename T>
+void score_blocks(Stream stream, const ChoiceArguments& arguments, int first, int64_t rows) {
+  constexpr int kWarps = kScoreThreads / kWarp;
+  const int64_t warps = rows * arguments.lists * arguments.positions;
+  launch("choose_tokens", score_blocks_kernel<T>,
+         {static_cast<unsigned>((warps + kWarps - 1) / kWarps)}, kScoreThreads, 0, stream,
+         arguments, first, warps);
+}
+
 }  // namespace
 
 void choose_tokens(Stream stream, DType activations, const ChoiceArguments& arguments) {
-  const int64_t blocks = (arguments.positions + kScoreThreads - 1) / kScoreThreads;
   for (int64_t first = 0; first < arguments.rows.n; first += arguments.scored_rows) {
     const int64_t left = arguments.rows.n - first;
-    const auto rows = static_cast<int>(left < arguments.scored_rows ? left : arguments.scored_rows);
+    const int64_t rows = left < arguments.scored_rows ? left : arguments.scored_rows;
+    const auto begin = static_cast<int>(first);
     with_compute_type(activations, [&]<typename T>(T) {
-      launch("choose_tokens", score_tokens_kernel<T>, {static_cast<unsigned>(rows * blocks)},
-             kScoreThreads, static_cast<size_t>(arguments.keys.head_dim) * kHeads * sizeof(float),
-             stream, arguments, static_cast<int>(first), static_cast<int>(blocks));
+      arguments.weights != nullptr ? score_tokens<T>(stream, arguments, begin, rows)
+                                   : score_blocks<T>(stream, arguments, begin, rows);
     });
-    launch("choose_tokens", choose_tokens_kernel, {static_cast<unsigned>(rows)}, kChooseThreads,
+    launch("choose_tokens", choose_tokens_kernel, {static_cast<unsigned>(rows * arguments.lists)},
+           kChooseThreads,
            kChooseThreads / kWarp * sizeof(float) + 16 + kChooseThreads * sizeof(Reached), stream,
-           arguments, static_cast<int>(first));
+           arguments, begin);
   }
 }
 

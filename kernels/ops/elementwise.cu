@@ -32,6 +32,20 @@ __global__ void activate_kernel(T* x, const T* up, int64_t count) {
 
 // One vector of kCount elements per thread.
 template <typename T, int kCount>
+__global__ void clamped_swiglu_kernel(ClampedSwiglu how, T* gate, const T* up, int64_t count) {
+  after_previous();
+  const int64_t at = first_element(kCount);
+  if (at >= count) return;
+  auto values = load_vec<kCount>(gate + at);
+  const auto ups = load_vec<kCount>(up + at);
+  for (int j = 0; j < kCount; ++j) {
+    values.x[j] = T::of(clamped(how, values.x[j].value(), ups.x[j].value()));
+  }
+  store_vec(gate + at, values);
+}
+
+// One vector of kCount elements per thread.
+template <typename T, int kCount>
 __global__ void add_kernel(T* x, const T* y, float multiplier, int64_t count) {
   after_previous();
   const int64_t at = first_element(kCount);
@@ -113,6 +127,17 @@ void activate(Stream stream, DType dtype, Activation activation, int64_t count, 
              grid_for(count, vectors ? kVector<T> : 1), kThreads, 0, stream, static_cast<T*>(x),
              static_cast<const T*>(up), count);
     });
+  });
+}
+
+void clamped_swiglu(Stream stream, DType dtype, const ClampedSwiglu& how, int64_t count, void* gate,
+                    const void* up) {
+  with_compute_type(dtype, [&]<typename T>(T) {
+    const bool vectors = in_vectors<T>(gate, count) && in_vectors<T>(up, count);
+    launch("clamped_swiglu",
+           vectors ? clamped_swiglu_kernel<T, kVector<T>> : clamped_swiglu_kernel<T, 1>,
+           grid_for(count, vectors ? kVector<T> : 1), kThreads, 0, stream, how,
+           static_cast<T*>(gate), static_cast<const T*>(up), count);
   });
 }
 

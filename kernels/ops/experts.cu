@@ -187,13 +187,6 @@ __device__ inline float bias_of(const ExpertArguments& args, int which, int64_t 
                                        : static_cast<const T*>(args.biases[which])[at].value();
 }
 
-__device__ inline float clamped(const ClampedSwiglu& how, float gate, float up) {
-  const float g = gate > how.limit ? how.limit : gate;
-  const float above = up < -how.limit ? -how.limit : up;
-  const float u = above > how.limit ? how.limit : above;
-  return g / (1.0f + exp_exact(-how.alpha * g)) * (u + 1.0f);
-}
-
 // hidden with biases and a clamped SwiGLU.   Same blocks.
 template <typename T>
 __global__ void expert_clamped_kernel(ExpertArguments args) {

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import torch
+from safetensors.torch import load_file, save_file
 from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForImageTextToText
 
 HEADS = dict(vocab_size=256, hidden_size=256, num_attention_heads=4, num_key_value_heads=2,
@@ -27,7 +28,7 @@ GEMMA4 = dict(DENSE, head_dim=64, global_head_dim=64, sliding_window=128, hidden
               layer_types=["sliding_attention", "full_attention"])
 # Families that are not model types of transformers: the type that makes them, and the type for
 # config.json.
-AS = {"kimi_k2": ("deepseek_v3", "kimi_k2"), "gemma4_text_experts": ("gemma4_text", "gemma4_text")}
+AS = {"kimi_k2": ("deepseek_v3", "kimi_k2"), "gemma4_text_experts": ("gemma4_text", "gemma4_text"), "step3p5": ("step3p7", "step3p5")}
 FAMILIES = {
     "llama": dict(DENSE, head_dim=64),
     "mistral": dict(DENSE, head_dim=64, sliding_window=None),
@@ -49,6 +50,19 @@ FAMILIES = {
                           hybrid_layer_pattern=[0, 1], moe_layer_freq=[0, 1], rope_theta=5000000.0, swa_rope_theta=10000.0,
                           partial_rotary_factor=0.334, layernorm_epsilon=1e-5, attention_value_scale=0.707, scoring_func="sigmoid",
                           topk_method="noaux_tc", add_swa_attention_sink_bias=True, add_full_attention_sink_bias=False),
+    # vLLM has no experts of this kind on a CPU.
+    "minimax_m3_vl": dict(
+        text_config=dict(DENSE, model_type="minimax_m3_text", head_dim=128, num_local_experts=8, num_experts_per_tok=2,
+                         dense_intermediate_size=512, shared_intermediate_size=128, rotary_dim=64, partial_rotary_factor=0.5,
+                         hidden_act="swigluoai", layer_types=["full_attention", "minimax_m3_sparse"], mlp_layer_types=["dense", "dense"],
+                         index_n_heads=2),
+        vision_config=dict(hidden_size=128, intermediate_size=128, num_hidden_layers=1, num_attention_heads=2, image_size=28, patch_size=14),
+        projector_hidden_size=128, image_token_index=3, video_token_index=4),
+    "step3p5": dict(
+        text_config=dict(EXPERTS, n_routed_experts=8, num_experts_per_tok=2, share_expert_dim=128, sliding_window=128,
+                         num_sliding_attention_heads=2, layer_types=["full_attention", "sliding_attention"],
+                         mlp_layer_types=["dense", "sparse"]),
+        vision_config=dict(width=128, layers=1, heads=2, image_size=28, patch_size=14), image_token_id=3),
     "gemma3_text": dict(DENSE, head_dim=64, query_pre_attn_scalar=64),
     "mixtral": dict(DENSE, head_dim=64, num_local_experts=4, num_experts_per_tok=2,
                     sliding_window=None),
@@ -78,6 +92,36 @@ FAMILIES = {
 }
 
 
+def write_published_step(saved, folder):
+    """The language model alone, with the keys of published configs: vLLM reads no others."""
+    text = saved["text_config"]
+    for key in ("per_layer_config", "rope_parameters", "mlp_layer_types", "num_sliding_attention_heads"):
+        text.pop(key)
+    heads = dict(attention_type="sliding_attention", num_attention_heads=2, num_attention_groups=2, head_dim=64)
+    text.update(architectures=["Step3p5ForCausalLM"], torch_dtype="bfloat16", num_attention_groups=text.pop("num_key_value_heads"),
+                moe_num_experts=text.pop("n_routed_experts"), moe_top_k=text.pop("num_experts_per_tok"), moe_layers_enum="1",
+                moe_router_activation="sigmoid", attention_other_setting=heads, rope_theta=[5000000.0, 10000.0],
+                partial_rotary_factors=[0.5, 1.0], use_head_wise_attn_gate=True, use_moe_router_bias=True)
+    path = folder / "model.safetensors"
+    tensors = {name: tensor for name, tensor in load_file(path).items() if not name.startswith("vi")}
+    save_file(tensors, path, metadata={"format": "pt"})
+    return text
+
+
+def write_published_m3(saved, folder):
+    """With the keys of published configs: vLLM reads no others."""
+    saved["text_config"].update(
+        model_type="minimax_m3_text", hidden_act="swigluoai", moe_layer_freq=[0, 0], partial_rotary_factor=0.5, rope_theta=5000000.0,
+        sparse_attention_config=dict(use_sparse_attention=True, sparse_index_dim=128, sparse_num_index_heads=2, sparse_topk_blocks=16,
+                                     sparse_block_size=128, sparse_disable_index_value=[0, 1], sparse_score_type="max",
+                                     sparse_init_block=0, sparse_local_block=1, sparse_attention_freq=[0, 1]))
+    saved["vision_config"]["img_token_compression_config"] = dict(temporal_patch_size=2, spatial_merge_size=2)
+    return saved
+
+
+PUBLISHED = {"step3p5": write_published_step, "minimax_m3_vl": write_published_m3}
+
+
 def make(family, folder):
     torch.manual_seed(7)
     values = FAMILIES[family]
@@ -89,6 +133,8 @@ def make(family, folder):
     # Adds the keys of configs from before transformers 5 to those that it writes.
     path = folder / "config.json"
     saved = json.loads(path.read_text())
+    if family in PUBLISHED:
+        saved = PUBLISHED[family](saved, folder)
     saved["model_type"] = model_type
     for part in [saved, saved.get("text_config")]:
         if part is None:

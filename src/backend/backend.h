@@ -118,7 +118,8 @@ class Backend : public BackendMemory {
 
   // Chooses the tokens that each row sees: those with the highest scores among the row's own and
   // all before it. A token's score is the sum over heads of weight * max(0, scale * q . k). The
-  // earlier comes first among equals, and a NaN comes last. chosen [n, count] i32: see
+  // earlier comes first among equals, and a NaN comes last. Without weights each head chooses
+  // blocks, by the largest q . k of a block. chosen [n, count] or [n, n_heads, count] i32: see
   // AttentionOptions
   virtual void choose_tokens(const TokenScores& args, const Batch& batch,
                              const TensorView& chosen) = 0;
@@ -136,6 +137,10 @@ class Backend : public BackendMemory {
   // x = activation(x) * up, or activation(x).   Both [n, hidden_dim] activation dtype.
   virtual void activate(Activation activation, const TensorView& x,
                         const std::optional<ConstTensorView>& up) = 0;
+
+  // gate = the clamped SwiGLU of gate and up.   Both [n, hidden_dim] activation dtype.
+  virtual void clamped_swiglu(const ClampedSwiglu& how, const TensorView& gate,
+                              const ConstTensorView& up) = 0;
 
   // `norm` if entry has one, `linear`, then `activate`. The default calls these ops; an override
   // must give their bits.

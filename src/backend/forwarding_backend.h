@@ -86,6 +86,10 @@ class ForwardingBackend : public Backend {
                 const std::optional<ConstTensorView>& up) override {
     inner_.activate(activation, x, up);
   }
+  void clamped_swiglu(const ClampedSwiglu& how, const TensorView& gate,
+                      const ConstTensorView& up) override {
+    inner_.clamped_swiglu(how, gate, up);
+  }
   void route(const ConstTensorView& logits, const Routing& routing, const RouterTerms& terms,
              const Routed& out) override {
     inner_.route(logits, routing, terms, out);

@@ -60,6 +60,10 @@ void MeasuringBackend::activate(Activation, const TensorView&,
                                 const std::optional<ConstTensorView>&) {
   computes_nothing();
 }
+void MeasuringBackend::clamped_swiglu(const ClampedSwiglu&, const TensorView&,
+                                      const ConstTensorView&) {
+  computes_nothing();
+}
 void MeasuringBackend::route(const ConstTensorView&, const Routing&, const RouterTerms&,
                              const Routed&) {
   computes_nothing();

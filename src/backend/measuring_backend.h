@@ -36,6 +36,7 @@ class MeasuringBackend final : public Backend {
   void causal_conv(const TensorView&, const CausalConv&, const Batch&) override;
   void recur(const Recurrence&, const Batch&, const TensorView&) override;
   void activate(Activation, const TensorView&, const std::optional<ConstTensorView>&) override;
+  void clamped_swiglu(const ClampedSwiglu&, const TensorView&, const ConstTensorView&) override;
   void route(const ConstTensorView&, const Routing&, const RouterTerms&, const Routed&) override;
   void experts(const ConstTensorView&, const Routed&, const ExpertMatrices&,
                const TensorView&) override;

@@ -237,21 +237,28 @@ struct AttentionOptions {
   // [n_heads], model dtype: attention sinks. A sink is the score of one more token, which every
   // query of the head sees and whose value is 0. Absent: no sinks.
   std::optional<ConstTensorView> sinks = {};
-  // [n, count] i32: the positions that a row sees, rising. A row that sees fewer has -1 behind
-  // them. REQUIRES no window, chunk or bias; GPUs take it for latents alone. Absent: every token
-  // before the row, and the row itself.
+  // [n, count] i32: the blocks of `chosen_block` tokens that a row sees, rising; the last one has
+  // the row itself unless a block is one token. A row that sees fewer has -1 behind them. For each
+  // KV head: [n, n_kv_heads, count]. REQUIRES no window, chunk or bias. Absent: every token before
+  // the row, and the row itself.
   std::optional<ConstTensorView> chosen = {};
+  int64_t chosen_block = 1;
   // RopeAppend::round_to of these tokens: Q and the cache hold only numbers that this dtype has.
   DType rounded_to = DType::f32;
 };
 
 // Inputs of the choice that a sparse indexer makes.
 struct TokenScores {
-  ConstTensorView q;        // [n, n_heads, head_dim], activation dtype, rotated
-  ConstTensorView weights;  // [n, n_heads] f32
-  PagedKv keys;             // one head, in elements; only K is read
-  float scale = 1.0f;       // multiplies q . k
-  TensorView scores;        // [any, positions] f32: memory to work in; more rows are faster
+  ConstTensorView q;  // [n, n_heads, head_dim], activation dtype, rotated
+  // [n, n_heads] f32: all heads choose together. Absent: each chooses by itself.
+  std::optional<ConstTensorView> weights = {};
+  PagedKv keys;              // one head, in elements; only K is read
+  float scale = 1.0f;        // multiplies q . k
+  int64_t block = 1;         // tokens that are chosen together; REQUIRES 1 with weights
+  int64_t local_blocks = 0;  // a row's last blocks, its own among them, which are always chosen
+  // [any, blocks] f32, or [any, n_heads * blocks] without weights: memory to work in; more rows are
+  // faster
+  TensorView scores;
 };
 
 enum class WeightUse { linear, experts };  // the op that a matrix is for

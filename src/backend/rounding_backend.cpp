@@ -75,6 +75,12 @@ void RoundingBackend::activate(Activation activation, const TensorView& x,
   round(x);
 }
 
+void RoundingBackend::clamped_swiglu(const ClampedSwiglu& how, const TensorView& gate,
+                                     const ConstTensorView& up) {
+  inner().clamped_swiglu(how, gate, up);
+  round(gate);
+}
+
 void RoundingBackend::experts(const ConstTensorView& x, const Routed& routed,
                               const ExpertMatrices& matrices, const TensorView& out) {
   inner().experts(x, routed, matrices, out);

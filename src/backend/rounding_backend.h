@@ -32,6 +32,8 @@ class RoundingBackend final : public ForwardingBackend {
   void recur(const Recurrence& args, const Batch& batch, const TensorView& out) override;
   void activate(Activation activation, const TensorView& x,
                 const std::optional<ConstTensorView>& up) override;
+  void clamped_swiglu(const ClampedSwiglu& how, const TensorView& gate,
+                      const ConstTensorView& up) override;
   void experts(const ConstTensorView& x, const Routed& routed, const ExpertMatrices& matrices,
                const TensorView& out) override;
   void gate_rows(const TensorView& x, const ConstTensorView& gates) override;

@@ -5,9 +5,9 @@
 
 #include "base/error.h"
 #include "checkpoint/layer_name.h"
-#include "config/describe/config_values.h"
 #include "config/describe/describe_model.h"
-#include "config/describe/language_config.h"
+#include "config/values/config_values.h"
+#include "config/values/language_config.h"
 
 namespace fp8kv {
 namespace {

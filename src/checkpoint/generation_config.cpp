@@ -4,8 +4,8 @@
 #include <cmath>
 
 #include "base/error.h"
-#include "config/describe/config_values.h"
 #include "config/describe/token_ids.h"
+#include "config/values/config_values.h"
 #include "json/object_file.h"
 
 namespace fp8kv {

@@ -2,7 +2,7 @@
 
 #include "base/error.h"
 #include "checkpoint/quant_methods.h"
-#include "config/describe/language_config.h"
+#include "config/values/language_config.h"
 #include "json/object_file.h"
 
 namespace fp8kv {

@@ -17,9 +17,10 @@
 #include "checkpoint/quant_config.h"
 #include "checkpoint/quantised_tensors.h"
 #include "config/architectures.h"
-#include "config/describe/language_config.h"
+#include "config/describe/describe_indexer.h"
 #include "config/families/tensor_table.h"
 #include "config/parse_model_config.h"
+#include "config/values/language_config.h"
 #include "core/model/tensor_roles.h"
 #include "quant/changed_values.h"
 
@@ -276,8 +277,8 @@ bool is_of_indexer(std::string_view name, const Checkpoint& checkpoint, const Mo
   if (config.indexer) return false;
   const auto parts = split_layer_name(name);
   const auto rest = parts ? in_attention(parts->rest) : std::nullopt;
-  return rest && rest->starts_with("indexer.") &&
-         language_config(checkpoint.config()).has("index_topk");
+  return rest && (rest->starts_with("indexer.") || rest->starts_with("index_")) &&
+         has_indexer(language_config(checkpoint.config()));
 }
 
 // The first part of a dotted name: "model" in "model.layers.{}.mlp.up_proj".
@@ -347,7 +348,7 @@ ModelConfig read_model_config(const Checkpoint& checkpoint) {
   if (config.experts) {
     config.experts->f32_router = are_f32(TensorRole::router, checkpoint, config, expected);
   }
-  if (config.indexer) {
+  if (config.indexer && !config.indexer->by_kv_head) {
     config.indexer->f32_weights = are_f32(TensorRole::index_weights, checkpoint, config, expected);
   }
   const ModelWeights weights(checkpoint, config.dtype);

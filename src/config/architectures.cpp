@@ -7,9 +7,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "config/describe/config_values.h"
 #include "config/describe/describe_layers.h"
-#include "config/describe/language_config.h"
 #include "config/families/groups/first_architectures.h"
 #include "config/families/groups/latent_architectures.h"
 #include "config/families/groups/llama_variants.h"
@@ -18,6 +16,8 @@
 #include "config/families/groups/state_architectures.h"
 #include "config/families/rows/family_rows.h"
 #include "config/families/tensor_rows.h"
+#include "config/values/config_values.h"
+#include "config/values/language_config.h"
 
 namespace fp8kv {
 namespace {

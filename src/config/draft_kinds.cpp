@@ -1,7 +1,7 @@
 #include "config/draft_kinds.h"
 
-#include "config/describe/config_values.h"
-#include "config/describe/language_config.h"
+#include "config/values/config_values.h"
+#include "config/values/language_config.h"
 
 namespace fp8kv {
 namespace {

@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "base/error.h"
-#include "config/describe/config_values.h"
 #include "config/families/tensor_blocks.h"
 #include "config/parse_model_config.h"
+#include "config/values/config_values.h"
 
 namespace fp8kv {
 namespace {

@@ -7,13 +7,13 @@
 
 #include "base/error.h"
 #include "config/architectures.h"
-#include "config/describe/config_values.h"
 #include "config/describe/describe_model.h"
-#include "config/describe/language_config.h"
 #include "config/describe/token_ids.h"
 #include "config/describe/window_keys.h"
 #include "config/families/rope_config.h"
 #include "config/known_keys.h"
+#include "config/values/config_values.h"
+#include "config/values/language_config.h"
 
 namespace fp8kv {
 namespace {

@@ -56,6 +56,42 @@ void check_layer(const ModelConfig& config, int64_t index) {
   check_cache(config, index);
 }
 
+// The elements of a head that rotate in layer `index`.
+int64_t rotated_dim(const ModelConfig& config, int64_t index) {
+  const int32_t rope = config.layer_ropes[static_cast<size_t>(index)];
+  if (rope < 0) return 0;
+  const int64_t part = config.ropes[static_cast<size_t>(rope)].rotary_dim;
+  return part > 0 ? part : config.layer(index).k_head_dim;
+}
+
+void check_indexer(const ModelConfig& config) {
+  if (!config.indexer) return;
+  const IndexerConfig& indexer = *config.indexer;
+  if (!norms_input(config.block.norm_place)) {
+    refuse(config, "an indexer is in blocks without a norm before them", "a norm");
+  }
+  if (indexer.by_kv_head == config.latent.has_value() ||
+      (config.latent && (config.latent->q_rank == 0 || indexer.block != 1))) {
+    refuse(config, "an indexer chooses tokens of another kind than its attention sees",
+           "blocks for KV heads, or tokens for latents with a vector that Q is made from");
+  }
+  const int64_t rotated = config.latent ? config.latent->rope_dim : rotated_dim(config, 0);
+  if (indexer.rope_dim != rotated) {
+    refuse(config, cat("an indexer rotates ", indexer.rope_dim, " elements"),
+           cat(rotated, " like its attention"));
+  }
+  if (!indexer.by_kv_head) return;
+  for (int64_t index = 0; index < config.n_layers(); ++index) {
+    const LayerDescription& layer = config.layer(index);
+    if (layer.index_bytes == 0) continue;
+    if (layer.mixing == Mixing::full && layer.n_kv_heads == indexer.n_heads &&
+        rotated_dim(config, index) == rotated)
+      continue;
+    refuse(config, cat("layer ", index, " has an indexer of ", indexer.n_heads, " heads"),
+           "full attention with as many KV heads, which rotate");
+  }
+}
+
 // Checks that all layers use latent attention, in the latent's sizes, or that none does.
 void check_latent(const ModelConfig& config) {
   const LatentConfig latent = config.latent.value_or(LatentConfig());
@@ -69,14 +105,10 @@ void check_latent(const ModelConfig& config) {
                ? cat("one KV head of ", latent.rope_dim, " and ", latent.rank, " elements")
                : "latent attention, or V of its own");
   }
-  if (config.indexer && !config.latent) refuse(config, "an indexer", "latent attention with it");
+  check_indexer(config);
   if (!config.latent) return;
   if (config.block.qk_norm != QkNorm::none || config.block.score_bias != ScoreBias::none) {
     refuse(config, "latent attention has norms of Q and K, or a bias of its scores", "neither");
-  }
-  if (config.indexer && (!norms_input(config.block.norm_place) || latent.q_rank == 0)) {
-    refuse(config, "an indexer is in blocks without a norm before them, or Q is made at once",
-           "a norm, and a vector that Q is made from");
   }
   if (latent.rank % 2 != 0) {
     refuse(config, cat("the latent has ", latent.rank, " elements"), "an even number");
@@ -205,6 +237,16 @@ void check_convolution(const ModelConfig& config) {
   }
 }
 
+// Checks that clamped SwiGLUs are in blocks for which the forward pass computes them.
+void check_swiglus(const ModelConfig& config) {
+  const BlockConfig& block = config.block;
+  if (config.swiglus.empty()) return;
+  if (!block.gated || block.xielu || !config.gate_cuts.empty() || block.gate_multiplier != 1.0) {
+    refuse(config, "a clamped SwiGLU is in blocks without a gate, or with a gate of another kind",
+           "plain gates");
+  }
+}
+
 // Checks that gate cuts, LAuReL and streams are in blocks for which the forward pass computes them.
 void check_streams(const ModelConfig& config) {
   const BlockConfig& block = config.block;
@@ -235,8 +277,8 @@ void check_experts(const ModelConfig& config) {
   if (block.parallel && experts.beside_dense) {
     refuse(config, "blocks side by side have experts beside a dense part", "blocks in turn");
   }
-  if (!block.gated && (experts.swiglu || experts.bias)) {
-    refuse(config, "experts without a gate have biases or a clamped SwiGLU", "neither");
+  if (!block.gated && experts.bias) {
+    refuse(config, "experts without a gate have biases", "none");
   }
   if (experts.beside_dense && block.norm_place != NormPlace::around) {
     refuse(config, "experts are beside a dense part in blocks that are not normed on both sides",
@@ -258,6 +300,7 @@ void check_computable(const ModelConfig& config) {
   check_multipliers(config);
   check_convolution(config);
   check_experts(config);
+  check_swiglus(config);
   check_streams(config);
 }
 

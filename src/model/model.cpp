@@ -45,7 +45,7 @@ Forward::Forward(Backend& backend, const ModelConfig& config, int64_t max_rows,
       ropes_(memory_, config, max_positions) {
   normed_ = memory_.rows(config.dim);
   int64_t q_size = 0, k_size = 0, v_size = 0, attended_size = 0;
-  int64_t hidden_dim = config.layer_input_dim;
+  int64_t hidden_dim = 0;
   bool any_dense = false;
   for (int64_t i = 0; i < config.n_layers(); ++i) {
     const LayerDescription& layer = config.layer(i);
@@ -61,8 +61,8 @@ Forward::Forward(Backend& backend, const ModelConfig& config, int64_t max_rows,
   v_ = memory_.rows(v_size);
   attended_ = memory_.rows(attended_size);
   if (config.block.attention_gate != AttentionGate::none) attention_gate_.emplace(memory_, config);
-  if (any_dense && config.block.gated) gate_ = memory_.rows(hidden_dim);
-  if (any_dense || config.layer_input_dim > 0) up_ = memory_.rows(hidden_dim);
+  if (any_dense) dense_.emplace(memory_, config, hidden_dim);
+  if (config.layer_input_dim > 0) layer_gate_ = memory_.rows(config.layer_input_dim);
   if (config.recurrence) state_.emplace(memory_, config);
   if (config.experts) experts_.emplace(memory_, config);
   if (config.latent) latent_.emplace(memory_, config);
@@ -140,6 +140,8 @@ AttentionInputs Forward::project(int64_t index, const LayerWeights& weights, con
       reshaped(view_of(k_, n, kv_heads * k_size), {n, kv_heads, k_size}),
       reshaped(view_of(v_, n, kv_heads * v_size), {n, kv_heads, v_size}),
       weights.sinks,
+      {},
+      x,
   };
   const InputNorm in = input_norm(weights.attn_norm, n);
   const double multiplier = config_.block.attention_in_multiplier;
@@ -167,11 +169,14 @@ AttentionInputs Forward::project(int64_t index, const LayerWeights& weights, con
 std::optional<ConstTensorView> Forward::choose(int64_t index, const LayerWeights& weights,
                                                const AttentionInputs& inputs, const Batch& batch,
                                                const TokenChoice& choice) {
-  if (!indexer_) return std::nullopt;
+  if (!indexer_ || (config_.indexer->by_kv_head && !weights.indexer)) return std::nullopt;
   FP8KV_ASSERT(choice.chosen.data != nullptr);
   if (weights.indexer) {
     const int64_t n = inputs.q.shape[0];
-    indexer_->run(*weights.indexer, {view_of(normed_, n, config_.dim), latent_->q_vector(n)},
+    // Latent attention leaves its normed input in memory.
+    const ConstTensorView rows = latent_ ? view_of(normed_, n, config_.dim)
+                                         : entered(inputs.x, input_norm(weights.attn_norm, n), 1.0);
+    indexer_->run(*weights.indexer, {rows, latent_ ? latent_->q_vector(n) : rows},
                   ropes_.rotation(config_.layer_ropes[static_cast<size_t>(index)], inputs, batch,
                                   choice.keys, std::nullopt),
                   choice);
@@ -216,6 +221,7 @@ void Forward::attend(int64_t index, const AttentionInputs& inputs, const Batch& 
   if (config_.has_sinks(index)) options.sinks = inputs.sinks.value();
   options.rounded_to = config_.dtype;
   options.chosen = inputs.chosen;
+  if (inputs.chosen) options.chosen_block = config_.indexer->block;
   backend_.attention(inputs.q, kv, batch, options, out);
 }
 
@@ -277,7 +283,7 @@ void Forward::add_attended(const LayerWeights& weights, const ConstTensorView& a
 // Returns what the layer's own input adds to the stream.
 TensorView Forward::layer_input_term(const LayerInput& weights, const ConstTensorView& input,
                                      const ConstTensorView& x) {
-  const TensorView gate = view_of(up_, x.shape[0], config_.layer_input_dim);
+  const TensorView gate = layer_gate_.first(x.shape[0]);
   const TensorView output = view_of(output_, x.shape[0], config_.dim);
   backend_.linear(x, std::array{project_to(weights.gate, gate)});
   backend_.activate(config_.block.activation, gate, input);
@@ -324,29 +330,7 @@ void Forward::mix_beside_dense(const LayerWeights& weights, const TensorView& x)
 
 // The feed-forward part up to its last product.   [n, hidden_dim]
 TensorView Forward::hidden(const LayerWeights& weights, const TensorView& x) {
-  const int64_t n = x.shape[0], hidden_dim = weights.up.weight.shape[0];
-  const TensorView up = view_of(up_, n, hidden_dim);
-  HiddenProducts products{{}, project_to(weights.up, up), config_.block.activation};
-  if (config_.block.gated) {
-    products.gate = project_to(*weights.gate, view_of(gate_, n, hidden_dim));
-  }
-  const InputNorm in = input_norm(weights.ffn_norm, n);
-  const double multiplier = config_.block.gate_multiplier;
-  if (weights.xielu) {
-    backend_.linear(entered(x, in, 1.0), std::array{products.up});
-    backend_.xielu(up, *weights.xielu);
-    return up;
-  }
-  if (weights.gate_cut || multiplier != 1.0) {
-    const TensorView gate = products.gate.value().out;
-    backend_.linear(entered(x, in, 1.0), std::array{*products.gate, products.up});
-    multiply(gate, multiplier);
-    if (weights.gate_cut) backend_.cut_below(gate, *weights.gate_cut);
-    backend_.activate(products.activation, gate, up);
-    return gate;
-  }
-  backend_.hidden(x, in, products);
-  return products.gate ? products.gate->out : up;
+  return dense_->run(weights, x, input_norm(weights.ffn_norm, x.shape[0]));
 }
 
 // The residual connection: adds a block's output, `multiplier` times `linear` of `from`, to the

@@ -10,7 +10,8 @@
 #include "core/model/config.h"
 #include "model/parts/attention_gate.h"
 #include "model/parts/attention_inputs.h"
-#include "model/parts/experts.h"
+#include "model/parts/feed_forward/dense.h"
+#include "model/parts/feed_forward/experts.h"
 #include "model/parts/forward_memory.h"
 #include "model/parts/latent.h"
 #include "model/parts/laurel.h"
@@ -123,18 +124,19 @@ class Forward {
   ForwardMemory memory_;
   RopeTables ropes_;
   Tensor normed_, q_, k_, v_, attended_;  // [max_rows, ...], sized for the largest layer
-  Tensor gate_, up_;
   std::function<void(const AttentionInputs&, const TensorView&)> see_projected_;
   std::optional<StateForward> state_;
+  std::optional<DenseForward> dense_;
   std::optional<ExpertsForward> experts_;
   std::optional<LatentForward> latent_;
   std::optional<IndexerForward> indexer_;
   std::optional<StreamsForward> streams_;
   std::optional<LaurelForward> laurel_;
   std::optional<AttentionGateForward> attention_gate_;
-  Tensor output_;  // [max_rows, dim]: of a block that is not added to the stream unchanged
-  Tensor mixed_;   // [max_rows, dim]: output of experts beside a dense part or attention
-  Tensor down_;    // [max_rows, embed_dim]: before the logits, if embed_dim is not dim
+  Tensor output_;      // [max_rows, dim]: of a block that is not added to the stream unchanged
+  Tensor layer_gate_;  // [max_rows, layer_input_dim]: see LayerInput
+  Tensor mixed_;       // [max_rows, dim]: output of experts beside a dense part or attention
+  Tensor down_;        // [max_rows, embed_dim]: before the logits, if embed_dim is not dim
   std::optional<Tensor> score_bias_;  // [n_heads, max_positions] f32
 };
 

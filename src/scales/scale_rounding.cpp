@@ -5,7 +5,7 @@
 #include <map>
 
 #include "base/text.h"
-#include "config/describe/language_config.h"
+#include "config/values/language_config.h"
 #include "scales/scale_tensors.h"
 
 namespace fp8kv {

@@ -84,6 +84,22 @@ TEST_CASE("attention: sees no further back than the window") {
   }
 }
 
+TEST_CASE("attention: each KV head sees the blocks that are chosen for it") {
+  for (const DType dtype : kCacheTypes) {
+    CAPTURE(std::string(dtype_name(dtype)));
+    for (const test::ChosenBlocks& chosen :
+         {test::ChosenBlocks{1, 7}, {3, 1}, {3, 5}, {2, 128}, {40, 1}}) {
+      CAPTURE(chosen.count);
+      CAPTURE(chosen.block);
+      check_everywhere({.n_heads = 6,
+                        .dtype = dtype,
+                        .chosen = chosen,
+                        .sequences = {{40, 40}, {many(700), 2}, {1, 1}}});
+    }
+  }
+  check_everywhere({.n_heads = 7, .n_kv_heads = 1, .head_dim = 6, .chosen = {4, 3}});
+}
+
 TEST_CASE("attention: sees no further back than the beginning of its chunk") {
   for (const int64_t chunk : {1, 5, 16, 300, 5000}) {
     CAPTURE(chunk);

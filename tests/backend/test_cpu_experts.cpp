@@ -87,8 +87,10 @@ struct Scene {
     if (!gated) hidden = std::max(up, 0.0) * std::max(up, 0.0);
     if (swiglu) {
       const double limit = double{swiglu->limit}, least = std::min(gate, limit);
-      hidden = least / (1 + std::exp(-double{swiglu->alpha} * least)) *
-               (std::clamp(up, -limit, limit) + 1);
+      const double within = std::clamp(up, -limit, limit);
+      hidden = swiglu->after
+                   ? std::min(gate / (1 + std::exp(-gate)), limit) * within
+                   : least / (1 + std::exp(-double{swiglu->alpha} * least)) * (within + 1);
     }
     if (dtype == DType::bf16) {
       hidden = bf16_to_float(bf16_from_float(static_cast<float>(hidden)));
@@ -277,6 +279,16 @@ TEST_CASE("experts: with biases and clamped they equal plain loops in double pre
         if (clamped) scene.swiglu = ClampedSwiglu{.alpha = 1.3f, .limit = 0.8f};
         check_everywhere(scene);
       }
+    }
+  }
+}
+
+TEST_CASE("experts: clamped after their activation they equal plain loops in double precision") {
+  for (const DType dtype : {DType::f32, DType::bf16}) {
+    for (const int64_t rows : {1, 40}) {
+      Scene scene(rows, 5, 37, 71, 3, dtype);
+      scene.swiglu = ClampedSwiglu{.limit = 0.4f, .after = true};
+      check_everywhere(scene);
     }
   }
 }

@@ -64,6 +64,30 @@ TEST_CASE("choose_tokens: the tokens with the highest scores, the earlier among 
   }
 }
 
+TEST_CASE("choose_tokens: each head chooses blocks by their highest score, and its last ones") {
+  for (const CpuIsa isa : test::available_isas()) {
+    const auto backend = make_cpu_backend(3, isa);
+    for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
+      for (const int64_t block : {1, 3, 4, 128}) {
+        for (const int64_t local : {0, 1, 2}) {
+          CAPTURE(std::string(cpu_isa_name(isa)));
+          CAPTURE(std::string(dtype_name(dtype)));
+          CAPTURE(block);
+          CAPTURE(local);
+          ChoiceScene scene{.count = 2, .block = block, .local_blocks = local, .by_head = true};
+          scene.dtype = dtype;
+          CHECK(test::run_choice(*backend, scene) == scene.expected());
+          scene.before = test::kSlow ? 40 : 290;
+          scene.count = 5;
+          scene.n_heads = 4;
+          scene.head_dim = 20;
+          CHECK(test::run_choice(*backend, scene) == scene.expected());
+        }
+      }
+    }
+  }
+}
+
 TEST_CASE("sparse attention: with every token chosen it has the bits of attention to all") {
   for (const CpuIsa isa : test::available_isas()) {
     const auto backend = make_cpu_backend(2, isa);

@@ -127,6 +127,30 @@ TEST_CASE("xielu: what double precision gives on both sides of 0") {
   CHECK(std::isnan(test::floats_of(*backend, bad.view())[0]));
 }
 
+TEST_CASE("clamped_swiglu: what double precision gives, before the activation and after it") {
+  const auto backend = make_cpu_backend(1);
+  const std::vector<float> gates = {-7, -0.5f, 0, 0.5f, 3, 90}, ups = {2, -0.25f, 5, -9, 0.5f, 1};
+  for (const bool after : {false, true}) {
+    const ClampedSwiglu how{.alpha = 1.3f, .limit = 0.75f, .after = after};
+    const double limit = 0.75, alpha = double{how.alpha};
+    const Tensor rows = test::tensor_of(*backend, gates, {2, 3});
+    backend->clamped_swiglu(how, rows.view(), test::tensor_of(*backend, ups, {2, 3}).view());
+    const std::vector<float> out = test::floats_of(*backend, rows.view());
+    for (size_t i = 0; i < out.size(); ++i) {
+      const double gate = double{gates[i]}, least = std::min(gate, limit);
+      const double up = std::clamp(double{ups[i]}, -limit, limit);
+      const double expected = after ? std::min(gate / (1 + std::exp(-gate)), limit) * up
+                                    : least / (1 + std::exp(-alpha * least)) * (up + 1);
+      CHECK(out[i] == doctest::Approx(expected).epsilon(1e-6));
+    }
+    const float nan = std::numeric_limits<float>::quiet_NaN();
+    const Tensor bad = test::tensor_of(*backend, std::vector<float>{nan, 1}, {1, 2});
+    backend->clamped_swiglu(how, bad.view(),
+                            test::tensor_of(*backend, std::vector<float>{1, nan}, {1, 2}).view());
+    for (const float value : test::floats_of(*backend, bad.view())) CHECK(std::isnan(value));
+  }
+}
+
 TEST_CASE("cut_below: what is below the cut is 0, the rest how far it is above") {
   const auto backend = make_cpu_backend(1);
   // The first row has mean 3 and deviation 2; all numbers of the second are equal.

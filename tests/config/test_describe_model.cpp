@@ -86,7 +86,8 @@ TEST_CASE("describe_model: what cannot be told is an error") {
   CHECK(refused(R"({"num_hidden_layers": 2, "kv_lora_rank": 512, "index_topk": 2048,
                     "model_type": "deepseek_v3"})") ==
         "config.json: index_topk: is 2048: a sparse indexer, which chooses what each token sees, "
-        "is not known of model_type 'deepseek_v3', expected 'deepseek_v32' or 'glm_moe_dsa'");
+        "is not known of model_type 'deepseek_v3', expected 'deepseek_v32', 'glm_moe_dsa' or "
+        "'minimax_m3_vl_text'");
 }
 
 TEST_CASE("describe_model: a wrapped model is described as it is by itself") {

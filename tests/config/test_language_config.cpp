@@ -1,6 +1,6 @@
 #include <doctest/doctest.h>
 
-#include "config/describe/language_config.h"
+#include "config/values/language_config.h"
 
 namespace fp8kv {
 namespace {

@@ -1,8 +1,10 @@
-// Values of config.json that MiMo V2 and Laguna do not compute, refused by key.
+// Values of config.json that MiMo V2, Laguna, DeciLM, Step and MiniMax M3 do not compute, refused
+// by key.
 #include <string>
 
 #include <doctest/doctest.h>
 
+#include "config/parse_model_config.h"
 #include "json/json.h"
 #include "support/expect_error.h"
 #include "support/models/family_model.h"
@@ -13,6 +15,13 @@ namespace {
 
 std::string refusal_of(const char* golden, const std::string& key, const std::string& value) {
   return test::error_of_config(test::family_with(golden, key, value));
+}
+
+// The config of a MiniMax M3 with another member of its language model.
+std::string m3_with(const char* golden, const std::string& key, const std::string& value) {
+  JsonWriter text;
+  text.value(test::family_golden(golden).at("config").at("text_config"));
+  return test::family_with(golden, "text_config", json_with_member(text.text(), key, value));
 }
 
 }  // namespace
@@ -92,8 +101,8 @@ TEST_CASE("Laguna: query heads by layer, and a rope in rope_parameters alone") {
   CHECK(refusal_of("laguna", "num_attention_heads_per_layer", "[6, 4, 6]") ==
         "config.json: num_attention_heads_per_layer: is [6, 4, 6], expected an array of 4 numbers");
   CHECK(refusal_of("laguna", "num_attention_heads_per_layer", "[6, 4, 5, 2]") ==
-        "config.json: num_attention_heads_per_layer[2]: is 5, expected a multiple of the 2 KV "
-        "heads");
+        "config.json: num_attention_heads_per_layer[2]: is 5, which gives layer 2 5 heads, "
+        "expected a multiple of its 2 KV heads");
   CHECK(refusal_of("laguna", "gating", "false") ==
         "config.json: gating: is false, expected true, 'per-head' or 'per-element'");
   CHECK(refusal_of("laguna", "moe_router_logit_softcapping", "2.5") ==
@@ -103,6 +112,108 @@ TEST_CASE("Laguna: query heads by layer, and a rope in rope_parameters alone") {
         "config.json: swa_rope_parameters: is {\"rope_theta\": 20.0}, expected null: transformers "
         "ignores it here. Write rope_parameters with an object for 'full_attention' and one for "
         "'sliding_attention'");
+}
+
+TEST_CASE("Step: lists have an entry for each layer, and layers of a kind one rotation") {
+  CHECK(refusal_of("step3.5", "rope_theta", "[500.0, 20.0, 21.0, 500.0, 20.0]") ==
+        "config.json: rope_theta[2]: is 21.0, expected 20.0 like in config.json: rope_theta[1]: "
+        "layers of a kind have one rotation");
+  CHECK(refusal_of("step3.5", "partial_rotary_factors", "[0.5, 1.0]") ==
+        "config.json: partial_rotary_factors: has 2 numbers, expected one for each of 4 layers");
+  CHECK(refusal_of("step3.5", "yarn_only_types", "[]") ==
+        "config.json: yarn_only_types: is [], expected ['full_attention']: transformers scales the "
+        "rotation of no other layers");
+  CHECK(refusal_of("step3.5", "swiglu_limits", "[0.5]") ==
+        "config.json: swiglu_limits: is [0.5], expected an array of 4 numbers");
+  CHECK(refusal_of("step3.5", "swiglu_limits", "7.0") ==
+        "config.json: swiglu_limits: is 7.0, expected an array of 4 numbers");
+  CHECK(refusal_of("step3.5", "swiglu_limits", "[0.5, -1, 0, 0]") ==
+        "config.json: swiglu_limits[1]: is -1, expected a positive number");
+  CHECK(refusal_of("step3.5", "use_rope_layers", "[1, 1, 0, 1]") ==
+        "config.json: use_rope_layers[2]: is 0, expected true: transformers rotates every layer");
+}
+
+TEST_CASE("Step: runtimes agree on experts and on heads of layers with a window") {
+  CHECK(refusal_of("step3.5", "moe_layers_enum", R"("1,2,x")") ==
+        "config.json: moe_layers_enum: is \"1,2,x\", expected layer numbers between commas");
+  CHECK(refusal_of("step3.5", "moe_layers_enum", "null") ==
+        "config.json: the key 'moe_layers_enum' is null");
+  CHECK(refusal_of("step3.5", "mlp_layer_types",
+                   R"(["dense", "sparse", "dense", "sparse", "dense"])") ==
+        "config.json: mlp_layer_types[2]: is \"dense\", but moe_layers_enum makes it 'sparse', "
+        "which is what vLLM reads");
+  CHECK(refusal_of("step3.5", "attention_other_setting",
+                   R"({"num_attention_heads": 6, "num_attention_groups": 3})") ==
+        "config.json: num_attention_groups: is 2, but config.json: "
+        "attention_other_setting.num_attention_groups is 3");
+  CHECK(
+      refusal_of("step3.5", "attention_other_setting", R"({"num_attention_heads": 5})") ==
+      "config.json: per_layer_config: is {\"1\": {\"num_attention_heads\": 5}, \"2\": "
+      "{\"num_attention_heads\": 5}}, which gives layer 1 5 heads, expected a multiple of its 2 KV "
+      "heads");
+  CHECK(refusal_of("step3.5", "moe_router_activation", R"("softmax")") ==
+        "config.json: moe_router_activation: is \"softmax\", expected 'sigmoid': no other router "
+        "of this architecture is supported");
+  CHECK(refusal_of("step3.5", "zero_centered", "false") ==
+        "config.json: zero_centered: is false: a model without it is not supported");
+  CHECK(refusal_of("step3.5", "sink", "true") ==
+        "config.json: sink: is true: a sink of attention is not supported");
+}
+
+TEST_CASE("MiniMax M3: keys that transformers or vLLM takes for granted") {
+  const auto refused = [](const std::string& key, const std::string& value) {
+    return test::error_of_config(m3_with("minimax-m3", key, value));
+  };
+  const std::string text = "config.json: text_config.";
+  CHECK(refused("rotary_dim", "8") ==
+        text +
+            "rotary_dim: is 8, expected 6 by partial_rotary_factor, which is what transformers "
+            "and vLLM read");
+  CHECK(refused("partial_rotary_factor", "null") ==
+        "config.json: text_config: the key 'partial_rotary_factor' is null");
+  CHECK(refused("attention_output_gate", "true") ==
+        text + "attention_output_gate: is true: a gate of attention's output is not supported");
+  CHECK(refused("use_gemma_norm", "false") ==
+        text + "use_gemma_norm: is false: a model without it is not supported");
+  CHECK(refused("qk_norm_type", R"("per_layer")") ==
+        text +
+            "qk_norm_type: is \"per_layer\", expected 'per_head': no other norm of Q and K of "
+            "this architecture is supported");
+  CHECK(refused("swiglu_beta", "0") ==
+        text + "swiglu_beta: is 0, expected 1, which transformers takes whatever this key says");
+  CHECK(refused("n_shared_experts", "2") ==
+        text +
+            "n_shared_experts: is 2, expected 1, which transformers takes whatever this key "
+            "says");
+}
+
+TEST_CASE("MiniMax M3: an indexer fits its attention, and says which layers have it") {
+  const auto refused = [](const std::string& key, const std::string& value) {
+    return test::error_of_config(m3_with("minimax-m3-seven", key, value));
+  };
+  const std::string indexer = "config.json: text_config: the indexer has ";
+  CHECK(refused("index_n_heads", "2") ==
+        indexer + "index_n_heads 2, expected 1, as many as there are KV heads");
+  CHECK(refused("index_head_dim", "4") ==
+        indexer + "index_head_dim 4, expected an even number above the 4 elements that rotate");
+  CHECK(refused("index_local_blocks", "4") ==
+        indexer + "index_local_blocks 4, expected at most index_topk_blocks, which is 3");
+  CHECK(refused("sparse_attention_config", R"({"sparse_attention_freq": [1, 1, 1]})") ==
+        "config.json: text_config.sparse_attention_config.sparse_attention_freq[1]: is 1, but "
+        "layer_types says otherwise");
+  CHECK(refused("sparse_attention_config", R"({"sparse_block_size": 4})") ==
+        "config.json: text_config.index_block_size: is 5, but config.json: "
+        "text_config.sparse_attention_config.sparse_block_size is 4");
+  CHECK(refused("sparse_attention_config", R"({"use_sparse_attention": false})") ==
+        "config.json: text_config.sparse_attention_config.use_sparse_attention: is false, expected "
+        "true: transformers goes by the layers that have an indexer");
+  CHECK(refused("sparse_attention_config", R"({"sparse_init_block": 1})") ==
+        "config.json: text_config.sparse_attention_config.sparse_init_block: is 1, expected 0, "
+        "which transformers takes whatever this key says");
+  // It would see every token: the model is computed without one.
+  const ModelConfig all = parse_model_config(
+      Json::parse(m3_with("minimax-m3-seven", "index_topk_blocks", "64"), "config.json"));
+  CHECK_FALSE(all.indexer);
 }
 
 TEST_CASE("DeciLM: each layer's entry of block_configs has parts that runtimes compute") {

@@ -646,7 +646,7 @@ def spread(name, shape, config):
         return 0.0, 0.8
     if name.endswith(("sinks", "sink_bias")):
         return 0.5, 1.5
-    if name.endswith(("correction_bias", "expert_bias")):
+    if name.endswith(("correction_bias", "expert_bias", "router_bias")):
         return 0.0, 0.3
     if name.endswith("A_log"):
         return -1.0, 1.0
@@ -657,7 +657,7 @@ def spread(name, shape, config):
     if name.endswith("act_fn.eps"):
         return -0.3, 0.2
     if len(shape) == 1:
-        less_one = config["model_type"].startswith(("gemma", "qwen3_next", "qwen3_5")) and "linear_attn.norm" not in name
+        less_one = config["model_type"].startswith(("gemma", "qwen3_next", "qwen3_5", "minimax_m3", "step3p")) and "linear_attn.norm" not in name
         less_one = less_one and not config["model_type"].startswith(("gemma3n", "gemma4"))
         return (0.0 if less_one else 1.0), 0.4
     if "embed" in name or name.endswith(("wte.weight", "wpe.weight")):
@@ -733,6 +733,9 @@ def stand_in(config):
         return {**without(config, "auto_map"), "model_type": "llama", "num_key_value_heads": config["num_attention_heads"], "intermediate_size": 40}
     if of == "PhiMoEForCausalLM":
         return {**config, "architectures": ["PhimoeForCausalLM"]}
+    if of == "Step3p5ForCausalLM":  # transformers has its config, and the code of a model with images
+        return wrapper("Step3p7ForConditionalGeneration", "step3p7", config, shaped_families.STEP_VISION, image_token_id=0,
+                       tie_word_embeddings=config["tie_word_embeddings"])
     if of == "ExaoneMoEForCausalLM":
         return {**config, "architectures": ["ExaoneMoeForCausalLM"]}
     if "thinker_config" in config:  # text goes through the thinker alone
@@ -792,6 +795,8 @@ def is_turned(name, config):
 def published_shapes(config):
     shapes = {}
     for name, shape in saved_shapes(stand_in(config)).items():
+        if config["architectures"] == ["Step3p5ForCausalLM"] and name.startswith(("vision_model.", "vit_large_projector.")):
+            continue
         name = published_name(name, config)
         shape = [*shape[:-2], shape[-1], shape[-2]] if is_turned(name, config) else shape
         shapes[name] = [shape[0] + shapes[name][0], *shape[1:]] if name in shapes else shape
@@ -802,7 +807,7 @@ def as_stand_in(arrays, config):
     """The tensors of the stand-in, from those of the model."""
     of, made = config["architectures"][0], {}
     for name, shape in saved_shapes(stand_in(config)).items():
-        whole = arrays[published_name(name, config)]
+        whole = arrays.get(published_name(name, config), np.zeros(shape, np.float32))
         part = next((i for i, each in enumerate(("q_proj", "k_proj", "v_proj")) if each in name), None)
         if of == "InternLM2ForCausalLM" and part is not None:  # by KV head: its queries, K, V
             heads = config["num_key_value_heads"]
@@ -848,7 +853,7 @@ def text_of(config):
 
 def has_layers_of_kinds(config):
     """Layers that keep a state or the keys of an indexer: a cache has to be told."""
-    return bool({"linear_num_key_heads", "mamba_n_heads", "mamba_num_heads", "index_topk"} & set(text_of(config))) or \
+    return bool({"linear_num_key_heads", "mamba_n_heads", "mamba_num_heads", "index_topk", "index_topk_blocks", "sparse_attention_config"} & set(text_of(config))) or \
         config["model_type"].startswith("lfm2")
 
 

@@ -42,7 +42,89 @@ DECI = {**family("DeciLMForCausalLM", "nemotron-nas", num_hidden_layers=5, inter
                  block_configs=[block(2, 5.25), block(None, 40), block(4, 24), block(None, 13.0), block(1, None)], **UNTIED),
         "num_key_value_heads": None, "auto_map": {"AutoModelForCausalLM": "modeling_decilm.DeciLMForCausalLM"}}
 
+STEP_VISION = {"width": 8, "layers": 1, "heads": 1, "image_size": 28, "patch_size": 14, "model_type": "step3p5_vision"}
+STEP_ROPE = {"rope_type": "llama3", "factor": 2.0, "original_max_position_embeddings": 16, "low_freq_factor": 1.0, "high_freq_factor": 32.0}
+# Lists have an entry for the draft layer behind the last, as published.
+STEP = family("Step3p5ForCausalLM", "step3p5", num_hidden_layers=4, head_dim=12, num_attention_groups=2, sliding_window=7, sink=False,
+              layer_types=[FULL, WINDOW, WINDOW, FULL, WINDOW], attention_other_setting={"attention_type": WINDOW, "num_attention_heads": 6,
+                                                                                        "num_attention_groups": 2, "head_dim": 12},
+              rope_theta=[500.0, 20.0, 20.0, 500.0, 20.0], partial_rotary_factors=[0.5, 1.0, 1.0, 0.5, 1.0], rope_scaling=STEP_ROPE,
+              yarn_only_types=[FULL], use_rope_layers=[], moe_layers_enum="1,2,3", moe_num_experts=6, moe_top_k=2, moe_intermediate_size=24,
+              share_expert_dim=20, moe_router_activation="sigmoid", moe_router_scaling_factor=1.5, use_moe_router_bias=True,
+              need_fp32_gate=True, norm_expert_weight=True, use_head_wise_attn_gate=True, use_qk_norm=True, zero_centered=True,
+              att_impl_type="GQA", use_moe=True, moe_every_n_layer=1, moe_layer_offset=0, num_nextn_predict_layers=1, max_seq_len=64,
+              swiglu_limits=[0.0, 0.0, 0.4, 0.7, 0.0], swiglu_limits_shared=[0.3, 0.0, 0.5, 0.0, 0.0], pad_token_id=0, **UNTIED)
+STEP = without(STEP, "num_key_value_heads")
+STEP_SAVED = family("Step3p7ForConditionalGeneration", "step3p5", num_hidden_layers=3, head_dim=12, sliding_window=7, attention_bias=False,
+                    layer_types=[WINDOW, FULL, WINDOW], mlp_layer_types=["dense", "sparse", "sparse"], moe_intermediate_size=24, mlp_bias=False,
+                    n_routed_experts=6, num_experts_per_tok=2, share_expert_dim=20, num_sliding_attention_heads=6, query_pre_attn_scalar=20,
+                    per_layer_config={"0": {"num_attention_heads": 6}, "2": {"num_attention_heads": 6}},
+                    rope_parameters={FULL: {**STEP_ROPE, "rope_theta": 500.0, "partial_rotary_factor": 0.5},
+                                     WINDOW: {"rope_type": "default", "rope_theta": 20.0, "partial_rotary_factor": 1.0}},
+                    swiglu_limits=[None, 0.4, 0], pad_token_id=0, **UNTIED)
+STEP_SAVED = without(STEP_SAVED, "rope_theta")
+STEP_PLAIN = {**without(STEP_SAVED, "per_layer_config", "num_sliding_attention_heads", "swiglu_limits", "query_pre_attn_scalar"),
+              "num_attention_heads": 7, "num_key_value_heads": 1, "head_dim": 8, "attention_bias": True, "layer_types": [FULL, FULL, FULL],
+              "mlp_layer_types": ["sparse", "dense", "sparse"], "moe_router_scaling_factor": 2.5, "swiglu_limits_shared": [0.5, 0.4, 0.0],
+              "rope_parameters": {FULL: {"rope_type": "default", "rope_theta": 500.0}}}
+
+
+def with_images(architecture, model_type, text, vision, **more):
+    """A config with a language model inside."""
+    return {"architectures": [architecture], "model_type": model_type, "torch_dtype": "float32", "text_config": without(text, "architectures"),
+            "vision_config": vision, **more}
+
+
+def step3p7(text, **more):
+    return with_images("Step3p7ForConditionalGeneration", "step3p7", text, STEP_VISION, image_token_id=0, **more)
+
+
+M3_VISION = {"hidden_size": 8, "intermediate_size": 8, "num_hidden_layers": 1, "num_attention_heads": 1, "image_size": 28, "patch_size": 14,
+             "spatial_merge_size": 1, "temporal_patch_size": 1, "model_type": "minimax_m3_vl_vision"}
+M3 = family("MiniMaxM3SparseForConditionalGeneration", "minimax_m3_text", num_hidden_layers=4, head_dim=12, rotary_dim=6, partial_rotary_factor=0.5,
+            rope_theta=500.0, hidden_act="swigluoai", swiglu_alpha=1.3, swiglu_beta=1.0, swiglu_limit=0.5, use_gemma_norm=True, use_qk_norm=True,
+            qk_norm_type="per_head", attention_output_gate=False, num_local_experts=6, num_experts_per_tok=2, n_shared_experts=1,
+            scoring_func="sigmoid", use_routing_bias=True, routed_scaling_factor=1.5, num_mtp_modules=1, dense_intermediate_size=36,
+            shared_intermediate_size=20, moe_layer_freq=[0, 1, 1, 1], pad_token_id=0,
+            sparse_attention_config={"use_sparse_attention": True, "sparse_index_dim": 8, "sparse_num_index_heads": 2, "sparse_topk_blocks": 3,
+                                     "sparse_block_size": 4, "sparse_disable_index_value": [0, 1, 1, 1], "sparse_score_type": "max",
+                                     "sparse_init_block": 0, "sparse_local_block": 1, "sparse_attention_freq": [0, 1, 1, 1]}, **UNTIED)
+M3_SPARSE = "minimax_m3_sparse"
+M3_SAVED = {**without(M3, "sparse_attention_config", "moe_layer_freq", "partial_rotary_factor", "rope_theta", "swiglu_beta", "use_gemma_norm",
+                      "use_qk_norm", "qk_norm_type", "attention_output_gate", "n_shared_experts", "scoring_func", "use_routing_bias",
+                      "num_mtp_modules"), "model_type": "minimax_m3_vl_text", "hidden_act": "silu", "num_hidden_layers": 3,
+            "num_attention_heads": 7, "num_key_value_heads": 1, "head_dim": 8, "rotary_dim": 4, "index_n_heads": 1, "index_head_dim": 6,
+            "index_block_size": 5, "index_topk_blocks": 3, "index_local_blocks": 2, "layer_types": [M3_SPARSE, FULL, M3_SPARSE],
+            "mlp_layer_types": ["sparse", "dense", "sparse"],
+            "rope_parameters": {"rope_type": "default", "rope_theta": 500.0, "partial_rotary_factor": 0.5}}
+M3_FULL = {**M3_SAVED, "num_hidden_layers": 2, "layer_types": [FULL, FULL], "mlp_layer_types": ["sparse", "sparse"], "num_attention_heads": 4,
+           "num_key_value_heads": 4, "head_dim": 6, "rotary_dim": 6, "routed_scaling_factor": 2.0, "num_experts_per_tok": 3,
+           "rope_parameters": {"rope_type": "default", "rope_theta": 500.0, "partial_rotary_factor": 1.0}}
+
+
+def minimax_m3(text, **more):
+    return with_images("MiniMaxM3SparseForConditionalGeneration", "minimax_m3_vl", text, M3_VISION, projector_hidden_size=8,
+                       image_token_index=0, video_token_index=0, **more)
+
+
 CASES = {
+    "minimax-m3": minimax_m3(M3, **UNTIED),
+    "minimax-m3-seven": minimax_m3(M3_SAVED, **UNTIED),
+    "minimax-m3-full": minimax_m3({**M3_FULL, **TIED}, **TIED),
+    "step3.5": STEP,
+    "step3.5-seven": {**STEP, "num_hidden_layers": 2, "num_attention_heads": 7, "num_attention_groups": 1, "attention_bias": True,
+                      "layer_types": [WINDOW, FULL, WINDOW], "attention_other_setting": {"num_attention_heads": 3}, "rope_theta": 500.0,
+                      "partial_rotary_factors": [1.0, 0.5, 1.0], "moe_layers_enum": [0], "swiglu_limits": [0.4, 0.0, 0.0],
+                      "swiglu_limits_shared": [0.3, 0.4, 0.0]},
+    "step3.5-full": {**without(STEP, "attention_other_setting", "rope_scaling", "yarn_only_types", "swiglu_limits", "swiglu_limits_shared",
+                               "partial_rotary_factors"), "num_hidden_layers": 2, "layer_types": [FULL, FULL], "num_nextn_predict_layers": 0,
+                     "rope_theta": 500.0, "moe_layers_enum": "1", "moe_top_k": 3, "num_attention_groups": 4, **TIED},
+    "step3.7": step3p7(STEP_SAVED),
+    "step3.7-seven": step3p7({**STEP_PLAIN, **TIED}, **TIED),
+    "step3.7-published": step3p7({**without(STEP, "torch_dtype"), "num_hidden_layers": 3, "layer_types": [WINDOW, FULL, FULL, WINDOW],
+                                  "rope_theta": [20.0, 500.0, 500.0, 20.0], "partial_rotary_factors": [1.0, 0.5, 0.5, 1.0],
+                                  "moe_layers_enum": "0,2", "swiglu_limits": [0.4, 0.0, 0.0, 0.0],
+                                  "swiglu_limits_shared": [0.0, 0.3, 0.2, 0.0]}),
     "deci": DECI,
     "deci-seven": {**without(DECI, "rope_scaling"), "num_attention_heads": 7, "hidden_size": 42, "num_hidden_layers": 3, "attention_bias": True, "mlp_bias": True,
                    "block_configs": [block(7, 30), block(7, 20, hidden_act="silu"), block(None, 40)]},

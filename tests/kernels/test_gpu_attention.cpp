@@ -139,6 +139,22 @@ TEST_CASE("gpu attention: a sink of a head takes its part of the softmax, and ha
   }
 }
 
+TEST_CASE("gpu attention: each KV head sees the blocks that are chosen for it") {
+  for (const DType activations : test::kComputeTypes) {
+    for (const DType cache : test::cache_types()) {
+      CAPTURE(std::string(dtype_name(activations)));
+      CAPTURE(std::string(dtype_name(cache)));
+      for (const test::ChosenBlocks& chosen : {test::ChosenBlocks{1, 7}, {3, 5}}) {
+        check_everywhere({.n_heads = 6,
+                          .activations = activations,
+                          .cache = cache,
+                          .chosen = chosen,
+                          .sequences = {{40, 20}, {100, 2}, {1, 1}}});
+      }
+    }
+  }
+}
+
 TEST_CASE("gpu attention: sees no further back than the beginning of its chunk") {
   for (const int64_t chunk : {1, 16, 100, 5000}) {
     CAPTURE(chunk);

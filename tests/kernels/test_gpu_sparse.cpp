@@ -34,6 +34,26 @@ TEST_CASE("gpu choose_tokens: the tokens with the highest scores, the earlier am
   }
 }
 
+TEST_CASE("gpu choose_tokens: each head chooses blocks by their highest score, and its last") {
+  for (const auto& [name, make] : test::gpu_backends()) {
+    CAPTURE(name);
+    const auto gpu = make();
+    for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
+      for (const int64_t block : {1, 3, 128}) {
+        CAPTURE(std::string(dtype_name(dtype)));
+        CAPTURE(block);
+        test::ChoiceScene scene{.count = 2, .block = block, .local_blocks = 1, .by_head = true};
+        scene.dtype = dtype;
+        CHECK(test::run_choice(*gpu, scene) == scene.expected());
+        scene.before = 90;
+        scene.count = 5;
+        scene.n_heads = 4;
+        CHECK(test::run_choice(*gpu, scene) == scene.expected());
+      }
+    }
+  }
+}
+
 TEST_CASE("gpu sparse attention: the CPU's output within rounding") {
   const auto cpu = make_cpu_backend(2);
   for (const auto& [name, make] : test::gpu_backends()) {

@@ -88,6 +88,18 @@ TEST_CASE("gpu xielu: as on the CPU, for rows of whole vectors and others") {
   }
 }
 
+TEST_CASE("gpu clamped_swiglu: as on the CPU, for rows of whole vectors and others") {
+  for (const bool after : {false, true}) {
+    const ClampedSwiglu how{.alpha = 1.3f, .limit = 0.4f, .after = after};
+    for (const int64_t width : {kDim, int64_t{256}}) {
+      check_like_cpu(width, 8, [&](Backend& backend, const TensorView& x, DType dtype) {
+        const std::vector<float> up = random_values(6, kRows * width, dtype);
+        backend.clamped_swiglu(how, x, put(backend, up, x.dtype, {kRows, width}).view());
+      });
+    }
+  }
+}
+
 TEST_CASE("gpu cut_below: as on the CPU") {
   check_like_cpu(kDim, 24,
                  [](Backend& backend, const TensorView& x, DType) { backend.cut_below(x, 0.25f); });

@@ -301,9 +301,9 @@ const Knob kKnobs[] = {
      [](ModelConfig& c) { c.experts->beside_dense = c.experts->router_norm = false; }},
     {"experts.factors", "gemma4-experts", [](ModelConfig& c) { c.experts->factors = false; }},
     {"experts.bias", "gpt-oss", [](ModelConfig& c) { c.experts->bias = false; }},
-    {"experts.swiglu", "gpt-oss", [](ModelConfig& c) { c.experts->swiglu.reset(); }},
-    {"experts.swiglu.alpha", "gpt-oss", [](ModelConfig& c) { c.experts->swiglu->alpha = 1; }},
-    {"experts.swiglu.limit", "gpt-oss", [](ModelConfig& c) { c.experts->swiglu->limit = 7; }},
+    {"experts.swiglu", "gpt-oss", [](ModelConfig& c) { c.swiglus.clear(); }},
+    {"experts.swiglu.alpha", "gpt-oss", [](ModelConfig& c) { for (LayerSwiglu& each : c.swiglus) each.routed->alpha = 1; }},
+    {"experts.swiglu.limit", "gpt-oss", [](ModelConfig& c) { for (LayerSwiglu& each : c.swiglus) each.routed->limit = 7; }},
     {"gated, of experts", "qwen3-moe", [](ModelConfig& c) { c.block.gated = false; }},
     // StreamsConfig
     {"streams.active", "gemma3n-active", [](ModelConfig& c) { c.streams->active = 0; }},
@@ -356,7 +356,7 @@ const Knob kKnobs[] = {
   // The tensors' shapes give count, hidden_dim and inner_dim, and their dtypes f32_router.
   // router_norm always comes with beside_dense.
   [[maybe_unused]] const auto [count, hidden_dim, inner_dim, routing, choice_bias, shared, gate,
-                               bias, beside, router_norm, f32_router, factors, multiplier, swiglu] =
+                               bias, beside, router_norm, f32_router, factors, multiplier] =
       ExpertsConfig{};
   // The tensors' shapes give conv_width.
   [[maybe_unused]] const auto [update, state_norm, skip, conv_bias, state_bias, state_out_bias,
@@ -364,13 +364,16 @@ const Knob kKnobs[] = {
       RecurrenceConfig{};
   [[maybe_unused]] const auto [by_in, by_gate, by_v, by_k, by_q, by_step, by_out] =
       StateMultipliers{};
-  [[maybe_unused]] const auto [alpha, limit] = ClampedSwiglu{};
+  [[maybe_unused]] const auto [alpha, limit, after] = ClampedSwiglu{};
+  [[maybe_unused]] const auto [swiglu_of_experts, dense_swiglu] = LayerSwiglu{};
   // A sigmoid of attn_gate shares a tensor with Q: without it no table of tensors fits. Without
   // window_sinks there are too few tensors. epsilon is too small to show in any model.
   [[maybe_unused]] const auto [per_token, score, near, normalise, epsilon, scale, groups, kept,
                                worth, input] = Routing{};
-  // The tensors' shapes give n_heads and size, and their dtypes f32_weights.
-  [[maybe_unused]] const auto [n_heads, size, top_k, index_pairs, f32_weights] = IndexerConfig{};
+  // The tensors' shapes give n_heads and size, and their dtypes f32_weights. Attention's rotation
+  // is the indexer's too.
+  [[maybe_unused]] const auto [n_heads, size, index_rope_dim, top_k, block, local_blocks,
+                               by_kv_head, index_pairs, f32_weights] = IndexerConfig{};
   [[maybe_unused]] const auto [norm, plus_one, norm_bias, place, parallel, shared_norm, qk,
                                attn_gate, qk_bias, v_norm, activation, xielu, gated, head_bias,
                                head_normed, embed, residual, attention_in, attention_out, v_by,

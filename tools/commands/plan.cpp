@@ -9,7 +9,7 @@
 #include "commands/commands.h"
 #include "commands/parts/calibration_time.h"
 #include "config/describe/describe_model.h"
-#include "config/describe/language_config.h"
+#include "config/values/language_config.h"
 #include "files/file.h"
 #include "files/lfs_pointer.h"
 #include "inputs/cache_choice.h"

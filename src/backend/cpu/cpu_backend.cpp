@@ -201,6 +201,15 @@ class CpuBackend : public Backend {
     });
   }
 
+  void clamped_swiglu(const ClampedSwiglu& how, const TensorView& gate,
+                      const ConstTensorView& up) override {
+    FP8KV_ASSERT(gate.dtype == DType::f32 && up.dtype == DType::f32 && gate.shape == up.shape);
+    const int64_t dim = gate.shape[1];
+    for_rows(gate.shape[0], dim, [&](int64_t row, int /*thread*/) {
+      kernels_.clamped_swiglu(gate.as<float>() + row * dim, up.as<float>() + row * dim, dim, how);
+    });
+  }
+
   void route(const ConstTensorView& logits, const Routing& routing, const RouterTerms& terms,
              const Routed& out) override {
     cpu_route(pool_, logits, routing, terms, out);

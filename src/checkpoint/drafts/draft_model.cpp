@@ -35,6 +35,7 @@ ModelConfig config_of(const ModelConfig& model, const DraftLayer& layer, int64_t
   put_at(config.layer_ropes, like, layer.number);
   put_at(config.hidden_dims, like, layer.number);
   put_at(config.gate_cuts, like, layer.number);
+  put_at(config.swiglus, like, layer.number);
   const std::string number = cat(layer.number);
   const std::string_view name = layer.name;
   const std::string_view stack = name.substr(0, name.size() - number.size());
@@ -47,6 +48,7 @@ ModelConfig config_of(const ModelConfig& model, const DraftLayer& layer, int64_t
     config.layer_ropes.resize(end);
     if (!config.hidden_dims.empty()) config.hidden_dims.resize(end);
     if (!config.gate_cuts.empty()) config.gate_cuts.resize(end);
+    if (!config.swiglus.empty()) config.swiglus.resize(end);
   }
   config.layers[static_cast<size_t>(layer.number)].cache_of = layer.number;
   return config;

@@ -153,6 +153,8 @@ void add_indexer(const IndexerConfig& indexer, ConfigNumbers& out) {
   out.add("index_n_heads", indexer.n_heads);
   out.add("index_head_dim", indexer.head_dim);
   if (indexer.pairs == RopePairs::neighbours) out.add("indexer_rope_interleave", true);
+  out.add_unless(int64_t{1}, "index_block_size", indexer.block);
+  out.add_unless(int64_t{0}, "index_local_blocks", indexer.local_blocks);
 }
 
 void add_drafter(const DrafterConfig& drafter, ConfigNumbers& out) {
@@ -194,7 +196,7 @@ void add_block(const BlockConfig& block, ConfigNumbers& out) {
   out.add_unless(false, "attention_gated", block.attention_gate == AttentionGate::sigmoid);
   if (block.attention_gate != AttentionGate::sigmoid) {
     choice("attention_gate", block.attention_gate, usual.attention_gate,
-           {"none", "sigmoid", "softplus", "softplus_of_heads"});
+           {"none", "sigmoid", "softplus", "sigmoid_of_heads", "softplus_of_heads"});
   }
   out.add_unless(usual.v_multiplier, "v_multiplier", block.v_multiplier);
   out.add_unless(usual.window_sinks, "window_sinks", block.window_sinks);
@@ -288,9 +290,35 @@ void add_experts(const ModelConfig& config, ConfigNumbers& out) {
   out.add_unless(usual.router_norm, "router_norm", experts.router_norm);
   out.add_unless(usual.factors, "per_expert_scale", experts.factors);
   out.add_unless(usual.multiplier, "experts_multiplier", experts.multiplier);
-  const ClampedSwiglu usual_swiglu, swiglu = experts.swiglu.value_or(usual_swiglu);
-  out.add_unless(usual_swiglu.alpha, "swiglu_alpha", swiglu.alpha);
-  out.add_unless(usual_swiglu.limit, "swiglu_limit", swiglu.limit);
+}
+
+// The clamped SwiGLU of all layers, if nothing but their routed experts has it; else nullptr.
+const ClampedSwiglu* one_swiglu(const std::vector<LayerSwiglu>& swiglus) {
+  if (!swiglus.front().routed || swiglus.front().dense) return nullptr;
+  const bool same = std::all_of(swiglus.begin(), swiglus.end(),
+                                [&](const LayerSwiglu& each) { return each == swiglus.front(); });
+  return same ? &*swiglus.front().routed : nullptr;
+}
+
+std::string swiglu_text(const std::optional<ClampedSwiglu>& swiglu) {
+  if (!swiglu) return "none";
+  return swiglu->after ? cat(swiglu->limit, " after") : cat(swiglu->limit, " by ", swiglu->alpha);
+}
+
+void add_swiglus(const ModelConfig& config, ConfigNumbers& out) {
+  if (config.swiglus.empty()) return;
+  if (const ClampedSwiglu* swiglu = one_swiglu(config.swiglus)) {
+    const ClampedSwiglu usual;
+    out.add_unless(usual.alpha, "swiglu_alpha", swiglu->alpha);
+    out.add_unless(usual.limit, "swiglu_limit", swiglu->limit);
+    return;
+  }
+  out.add("swiglu_limits", by_layer(config.n_layers(), [&](int64_t i) {
+            return swiglu_text(config.swiglu_of(i).routed);
+          }));
+  out.add("swiglu_limits_shared", by_layer(config.n_layers(), [&](int64_t i) {
+            return swiglu_text(config.swiglu_of(i).dense);
+          }));
 }
 
 }  // namespace
@@ -319,6 +347,7 @@ std::vector<ConfigNumber> kv_config(const ModelConfig& config) {
   add_recurrence(config, numbers);
   add_streams(config, numbers);
   add_experts(config, numbers);
+  add_swiglus(config, numbers);
   return std::move(numbers).sorted();
 }
 

@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "base/error.h"
-#include "config/describe/config_values.h"
+#include "config/values/config_values.h"
 
 namespace fp8kv {
 namespace {

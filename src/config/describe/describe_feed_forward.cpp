@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "config/describe/block_configs.h"
-#include "config/describe/config_values.h"
+#include "config/values/config_values.h"
 
 namespace fp8kv {
 namespace {
@@ -27,8 +27,8 @@ FeedForward dense_part(const Json& text) {
   const std::string type = text.get_string("model_type", "");
   if (std::find(kPlain.begin(), kPlain.end(), type) != kPlain.end()) return FeedForward::plain;
   const std::string activation = text.get_string("hidden_act", "");
-  const bool gated = activation == "silu" || activation == "swish" || type.starts_with("gemma") ||
-                     type.starts_with("lfm2");
+  const bool gated = activation == "silu" || activation == "swigluoai" || activation == "swish" ||
+                     type.starts_with("gemma") || type.starts_with("lfm2");
   return gated ? FeedForward::gated : FeedForward::unknown;
 }
 
@@ -65,6 +65,11 @@ bool is_expert_layer(const Json& text, int64_t layer) {
   if (const auto types = text.find("mlp_layer_types")) {
     const auto i = static_cast<size_t>(layer);
     return i < types->size() && (*types)[i].as_string() == "sparse";
+  }
+  const auto each = text.find("moe_layer_freq");
+  if (each && each->is_array() && text.get_string("model_type", "").starts_with("minimax_m3")) {
+    const auto i = static_cast<size_t>(layer);
+    return i < each->size() && in_range((*each)[i], 0, 1) == 1;
   }
   if (text.get_string("model_type", "") == "ernie4_5_moe")
     return is_expert_layer_of_ernie(text, layer);

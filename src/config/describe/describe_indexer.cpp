@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "config/describe/config_values.h"
+#include "config/values/config_values.h"
 
 namespace fp8kv {
 namespace {
@@ -47,19 +47,62 @@ std::vector<bool> choosing_layers(const Json& text, int64_t n_layers) {
   return chooses;
 }
 
+bool is_minimax_m3(const Json& text) {
+  return text.get_string("model_type", "").starts_with("minimax_m3");
+}
+
+// MiniMax M3: which layers have an indexer, from layer_types or, in published configs, a list of 0
+// and 1. Empty: none has.
+std::vector<bool> indexed_layers(const Json& text) {
+  std::vector<bool> indexed;
+  const auto types = text.find("layer_types");
+  for (size_t i = 0; types && i < types->size(); ++i) {
+    indexed.push_back((*types)[i].as_string() == "minimax_m3_sparse");
+  }
+  const auto sparse = text.find("sparse_attention_config");
+  const auto listed = sparse ? sparse->find("sparse_attention_freq") : std::nullopt;
+  for (size_t i = 0; listed && i < listed->size(); ++i) {
+    const bool own = in_range((*listed)[i], 0, 1) == 1;
+    if (!types) indexed.push_back(own);
+    if (!types || i >= indexed.size() || indexed[i] == own) continue;
+    fail((*listed)[i].where(), ": is ", (*listed)[i].brief(), ", but layer_types says otherwise");
+  }
+  return indexed;
+}
+
+// MiniMax M3. vLLM stores an indexer's keys in 16 bits unless told otherwise.
+void describe_indexed(const Json& text, ModelDescription& out) {
+  constexpr int64_t kBytes = 2, kUsualSize = 128;
+  const auto sparse = text.find("sparse_attention_config");
+  auto size = text.find("index_head_dim");
+  if (!size && sparse) size = sparse->find("sparse_index_dim");
+  const std::vector<bool> indexed = indexed_layers(text);
+  if (indexed.size() != out.layers.size()) {
+    fail(text.where(), ": says of ", count_of(indexed.size(), "layer"),
+         " whether it has an indexer, expected ", out.layers.size());
+  }
+  const int64_t bytes = kBytes * (size ? in_range(*size, kLargestDim) : kUsualSize);
+  for (size_t i = 0; i < indexed.size(); ++i) out.layers[i].index_bytes = indexed[i] ? bytes : 0;
+}
+
 }  // namespace
 
 bool has_indexer(const Json& text) {
   const std::string type = text.get_string("model_type", "");
   if (type == "deepseek_v32" || type == "glm_moe_dsa") return true;
+  if (is_minimax_m3(text)) {
+    const std::vector<bool> indexed = indexed_layers(text);
+    return std::find(indexed.begin(), indexed.end(), true) != indexed.end();
+  }
   const auto indexer = find_any(text, {"index_topk", "index_n_heads"});
   if (!indexer) return false;
   fail(indexer->where(), ": is ", indexer->brief(),
        ": a sparse indexer, which chooses what each token sees, is not known of model_type ",
-       quote(type), ", expected 'deepseek_v32' or 'glm_moe_dsa'");
+       quote(type), ", expected 'deepseek_v32', 'glm_moe_dsa' or 'minimax_m3_vl_text'");
 }
 
 void describe_indexer(const Json& text, ModelDescription& out) {
+  if (is_minimax_m3(text)) return describe_indexed(text, out);
   const int64_t bytes = key_bytes(in_range(text.at("index_head_dim"), kLargestDim));
   const std::vector<bool> chooses = choosing_layers(text, out.n_layers());
   for (size_t i = 0; i < out.layers.size(); ++i) out.layers[i].index_bytes = chooses[i] ? bytes : 0;

@@ -1,4 +1,4 @@
-// Sparse attention (DSA) in config.json. In each layer an indexer picks the index_topk tokens that
+// Sparse attention in config.json. In each layer an indexer picks the index_topk tokens that
 // a token attends to, by keys cached beside the latents. Internal to config.
 #pragma once
 

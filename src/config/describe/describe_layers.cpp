@@ -11,11 +11,11 @@
 
 #include "base/error.h"
 #include "config/describe/block_configs.h"
-#include "config/describe/config_values.h"
 #include "config/describe/describe_indexer.h"
 #include "config/describe/describe_state.h"
 #include "config/describe/layer_shapes.h"
 #include "config/describe/window_keys.h"
+#include "config/values/config_values.h"
 
 namespace fp8kv {
 namespace {
@@ -118,7 +118,8 @@ Mixings told_by_windows(const Json& text, const Json& windows, const ModelDescri
 
 // The layer type that means a sparse indexer, in transformers 5 and in earlier versions.
 bool is_indexed(std::string_view type) {
-  return type == "indexed_attention" || type == "deepseek_sparse_attention";
+  return type == "indexed_attention" || type == "deepseek_sparse_attention" ||
+         type == "minimax_m3_sparse";
 }
 
 Mixings told_by_types(const Json& text, const Json& types, const ModelDescription& model) {

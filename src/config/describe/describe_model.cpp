@@ -9,11 +9,11 @@
 #include <vector>
 
 #include "config/describe/assistants.h"
-#include "config/describe/config_values.h"
 #include "config/describe/describe_feed_forward.h"
 #include "config/describe/describe_indexer.h"
 #include "config/describe/describe_layers.h"
-#include "config/describe/language_config.h"
+#include "config/values/config_values.h"
+#include "config/values/language_config.h"
 
 namespace fp8kv {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <optional>
 
-#include "config/describe/config_values.h"
+#include "config/values/config_values.h"
 
 namespace fp8kv {
 namespace {

@@ -9,8 +9,8 @@
 
 #include "base/error.h"
 #include "config/describe/block_configs.h"
-#include "config/describe/config_values.h"
 #include "config/describe/window_keys.h"
+#include "config/values/config_values.h"
 
 namespace fp8kv {
 namespace {
@@ -44,11 +44,29 @@ int64_t layer_of(const std::string& number, int64_t n_layers) {
   return whole && index >= 0 && index < n_layers ? index : -1;
 }
 
+// Sets each layer's number of query heads. Throws, naming `member`, unless each is a multiple of
+// the layer's KV heads.
+void set_heads(const Json& member, std::vector<int64_t> heads, ModelDescription& out) {
+  for (size_t i = 0; i < heads.size(); ++i) {
+    const int64_t kv_heads = out.layers[i].n_kv_heads;
+    if (kv_heads > 0 && heads[i] % kv_heads == 0) continue;
+    const Json own = member.is_array() ? member[i] : member;
+    fail(own.where(), ": is ", own.brief(), ", which gives layer ", i, " ",
+         count_of(static_cast<uint64_t>(heads[i]), "head"), ", expected a multiple of its ",
+         count_of(static_cast<uint64_t>(kv_heads), "KV head"));
+  }
+  out.n_heads = *std::max_element(heads.begin(), heads.end());
+  const auto differs = [&](int64_t each) { return each != out.n_heads; };
+  if (std::any_of(heads.begin(), heads.end(), differs)) out.heads_by_layer = std::move(heads);
+}
+
 // Applies per_layer_config, in which transformers 5 lists layers that differ: {"3": {"head_dim":
 // 512}}.
 void set_own_heads(const Json& text, ModelDescription& out) {
   const auto layers = text.find("per_layer_config");
   if (!layers) return;
+  const bool step = text.get_string("model_type", "") == "step3p5";
+  std::vector<int64_t> heads(out.layers.size(), out.n_heads);
   for (size_t i = 0; i < layers->size(); ++i) {
     const Json own = layers->value(i);
     const std::string& number = layers->key(i);
@@ -65,12 +83,15 @@ void set_own_heads(const Json& text, ModelDescription& out) {
         layer.k_head_dim = layer.v_head_dim = in_range(value, kLargestDim);
       } else if (key == "num_key_value_heads") {
         layer.n_kv_heads = in_range(value, kLargestDim);
+      } else if (key == "num_attention_heads" && step) {
+        heads[static_cast<size_t>(index)] = in_range(value, kLargestDim);
       } else {
         fail(value.where(), ": is ", value.brief(),
              ", expected nothing but head_dim and num_key_value_heads of a single layer");
       }
     }
   }
+  if (step) set_heads(*layers, std::move(heads), out);
 }
 
 // Nemotron by architecture search: each layer has a number of KV heads.
@@ -92,14 +113,8 @@ void set_query_heads(const Json& text, ModelDescription& out) {
   std::vector<int64_t> heads;
   for (size_t i = 0; i < listed->size(); ++i) {
     heads.push_back(in_range((*listed)[i], kLargestDim));
-    const int64_t kv_heads = out.layers[i].n_kv_heads;
-    if (kv_heads > 0 && heads.back() % kv_heads == 0) continue;
-    fail((*listed)[i].where(), ": is ", heads.back(), ", expected a multiple of the ",
-         count_of(static_cast<uint64_t>(kv_heads), "KV head"));
   }
-  out.n_heads = *std::max_element(heads.begin(), heads.end());
-  const auto differs = [&](int64_t each) { return each != out.n_heads; };
-  if (std::any_of(heads.begin(), heads.end(), differs)) out.heads_by_layer = std::move(heads);
+  set_heads(*listed, std::move(heads), out);
 }
 
 }  // namespace

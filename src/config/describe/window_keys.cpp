@@ -4,7 +4,7 @@
 #include <array>
 #include <iterator>
 
-#include "config/describe/config_values.h"
+#include "config/values/config_values.h"
 
 namespace fp8kv {
 namespace {
@@ -133,6 +133,10 @@ constexpr WindowReader kReaders[] = {
      .architecture = "MellumForCausalLM",
      .layer_types = true,
      .usual_window = 1024},
+    {.model_type = "step3p5", .architecture = "Step3p5ForCausalLM", .layer_types = true},
+    {.model_type = "step3p7",
+     .architecture = "Step3p7ForConditionalGeneration",
+     .layer_types = true},
     {.model_type = "ministral", .architecture = "MinistralForCausalLM", .layer_types = true},
     {.model_type = "ministral3", .architecture = "Ministral3ForCausalLM"},
     {.model_type = "mistral", .architecture = "MistralForCausalLM", .layer_types = true},

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "config/describe/config_values.h"
+#include "config/values/config_values.h"
 
 namespace fp8kv {
 namespace {
@@ -89,10 +89,7 @@ Json for_all_layers(const Json& number, size_t n_layers) {
 }
 
 void check_router_says(const Json& text, const char* key, const char* expected) {
-  const auto said = text.find(key);
-  if (!said || said->as_string() == expected) return;
-  fail(said->where(), ": is ", said->brief(), ", expected ", quote(expected),
-       ": no other router of this architecture is supported");
+  check_says(text, key, expected, "router");
 }
 
 }  // namespace fp8kv

@@ -6,11 +6,11 @@
 #include <vector>
 
 #include "base/error.h"
-#include "config/describe/config_values.h"
 #include "config/describe/describe_layers.h"
 #include "config/describe/window_keys.h"
 #include "config/families/experts_config.h"
 #include "config/families/tensor_rows.h"
+#include "config/values/config_values.h"
 #include "core/numbers/half.h"
 
 namespace fp8kv {

@@ -116,17 +116,19 @@ RoleTensor tensor_of_latent(TensorRole role, const ModelConfig& config) {
 
 RoleTensor tensor_of_indexer(TensorRole role, const ModelConfig& config, bool chooses) {
   const IndexerConfig indexer = config.indexer.value_or(IndexerConfig());
-  const LatentConfig latent = config.latent.value_or(LatentConfig());
+  const int64_t q_from = config.latent ? config.latent->q_rank : config.dim;
   const bool exists = config.indexer && chooses;
   switch (role) {
     case index_q:
-      return {{indexer.n_heads * indexer.head_dim, latent.q_rank}, exists};
+      return {{indexer.n_heads * indexer.head_dim, q_from}, exists};
     case index_k:
       return {{indexer.head_dim, config.dim}, exists};
+    case index_q_norm:
+      return {{indexer.head_dim}, exists && indexer.by_kv_head};
     case index_norm:
-      return {{indexer.head_dim}, exists, true};
+      return {{indexer.head_dim}, exists, !indexer.by_kv_head};
     case index_weights:
-      return {{indexer.n_heads, config.dim}, exists};
+      return {{indexer.n_heads, config.dim}, exists && !indexer.by_kv_head};
     default:
       assertion_failed("a TensorRole of an indexer", __FILE__, __LINE__);
   }

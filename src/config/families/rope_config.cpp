@@ -6,10 +6,10 @@
 #include <vector>
 
 #include "base/error.h"
-#include "config/describe/config_values.h"
 #include "config/families/rope_scalings.h"
 #include "config/families/rope_spellings.h"
 #include "config/families/usual_theta.h"
+#include "config/values/config_values.h"
 
 namespace fp8kv {
 namespace {

@@ -189,8 +189,7 @@ RoleTensor tensor_of(TensorRole role, const ModelConfig& config, int64_t layer) 
       if (config.latent) return tensor_of_latent(role, config);
       return {{heads * of_layer.k_head_dim, config.dim}, attends, config.qkv_bias};
     case attn_gate:
-      return {{block.attention_gate == AttentionGate::softplus_of_heads ? heads : attended_dim,
-               config.dim},
+      return {{is_of_heads(block.attention_gate) ? heads : attended_dim, config.dim},
               attends && block.attention_gate != AttentionGate::none,
               config.qkv_bias && block.attention_gate == AttentionGate::sigmoid};
     case k:
@@ -210,6 +209,7 @@ RoleTensor tensor_of(TensorRole role, const ModelConfig& config, int64_t layer) 
       return {{heads}, config.has_sinks(layer)};
     case index_q:
     case index_k:
+    case index_q_norm:
     case index_norm:
     case index_weights:
       return tensor_of_indexer(role, config, of_layer.index_bytes > 0);

@@ -2,6 +2,8 @@
 // them. The defaults are Llama's.
 #pragma once
 
+#include <optional>
+
 namespace fp8kv {
 
 enum class NormKind {
@@ -57,8 +59,13 @@ enum class AttentionGate {
   none,
   sigmoid,           // of a number for each element: Qwen3-Next
   softplus,          // likewise
-  softplus_of_heads  // of one number for each head: Laguna
+  sigmoid_of_heads,  // of one number for each head: Step 3.5
+  softplus_of_heads  // likewise: Laguna
 };
+
+constexpr bool is_of_heads(AttentionGate gate) {
+  return gate == AttentionGate::sigmoid_of_heads || gate == AttentionGate::softplus_of_heads;
+}
 
 // xIELU: positive * x * x + beta * x for x above 0, else negative * (exp(min(x, eps)) - 1 - x) +
 // beta * x. NaN stays NaN.
@@ -67,6 +74,23 @@ struct Xielu {
   float negative = 0.0f;
   float beta = 0.0f;
   float eps = 0.0f;
+};
+
+// A SwiGLU of clamped factors, with u as `up` clamped to +-limit. With g = min(gate, limit) it is
+// g * sigmoid(alpha * g) * (u + 1): gpt-oss. With `after`, and without alpha, it is
+// min(silu(gate), limit) * u: Step 3.5. NaN stays NaN.
+struct ClampedSwiglu {
+  float alpha = 1.702f;
+  float limit = 7.0f;
+  bool after = false;
+  bool operator==(const ClampedSwiglu&) const = default;
+};
+
+// The clamped SwiGLUs of a layer, each in place of the model's activation.
+struct LayerSwiglu {
+  std::optional<ClampedSwiglu> routed = {};  // of its routed experts
+  std::optional<ClampedSwiglu> dense = {};   // of its dense part or its shared expert
+  bool operator==(const LayerSwiglu&) const = default;
 };
 
 struct BlockConfig {

@@ -61,16 +61,25 @@ struct LatentConfig {
   bool operator==(const LatentConfig&) const = default;
 };
 
-// The indexer of sparse attention (DSA): it scores the tokens before a row by keys of its own, and
-// the row attends to the `top_k` best. Its keys have `head_dim` elements, of which the first
-// LatentConfig::rope_dim rotate. Layers whose index_bytes are 0 reuse the choice of the layer
-// before.
+// The indexer of sparse attention: it scores the tokens before a row by keys of its own, and the
+// row attends to the best of them. Its keys have `head_dim` elements, of which the first `rope_dim`
+// rotate.
+// DSA: all heads together choose tokens for all of attention. Layers whose index_bytes are 0 reuse
+// the choice of the layer before.
+// MiniMax M3: each head chooses blocks of tokens for one KV head. Layers whose index_bytes are 0
+// see every token.
 struct IndexerConfig {
   int64_t n_heads = 0;
   int64_t head_dim = 0;
-  int64_t top_k = 0;
+  int64_t rope_dim = 0;
+  int64_t top_k = 0;                    // blocks that a row sees
+  int64_t block = 1;                    // tokens of a block
+  int64_t local_blocks = 0;             // the last blocks, which are always among the chosen
+  bool by_kv_head = false;              // MiniMax M3's way
   RopePairs pairs = RopePairs::halves;  // of its Q and K
   bool f32_weights = false;  // the files have the heads' weights in F32 beside weights in 16 bits
+
+  int64_t most_tokens() const { return top_k * block; }
   bool operator==(const IndexerConfig&) const = default;
 };
 
@@ -113,6 +122,7 @@ struct ModelConfig : ModelDescription {
   // For each layer, the share of its gate values that is cut to 0, if they are normally
   // distributed. Values above the cut keep their distance from it. 0: no cut. Empty: no layer cuts.
   std::vector<double> gate_cuts = {};
+  std::vector<LayerSwiglu> swiglus = {};  // for each layer; empty: no layer clamps
   double norm_eps = 1e-5;
   std::vector<RopeConfig> ropes;     // every rotation that some layer uses, once
   std::vector<int32_t> layer_ropes;  // [n_layers]: index into `ropes`; -1: no rotation
@@ -143,6 +153,10 @@ struct ModelConfig : ModelDescription {
 
   int64_t hidden_dim_of(int64_t index) const {
     return hidden_dims.empty() ? hidden_dim : hidden_dims[static_cast<size_t>(index)];
+  }
+
+  LayerSwiglu swiglu_of(int64_t index) const {
+    return swiglus.empty() ? LayerSwiglu{} : swiglus[static_cast<size_t>(index)];
   }
 
   bool has_sinks(int64_t index) const {

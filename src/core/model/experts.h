@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 
 namespace fp8kv {
 
@@ -41,13 +40,6 @@ struct Routing {
   bool weigh_input = false;  // weights multiply an expert's input instead of its output
 };
 
-// The activation of gpt-oss's experts. With g = min(gate, limit) and u = up clamped to +-limit, the
-// result is g * sigmoid(alpha * g) * (u + 1). NaN stays NaN.
-struct ClampedSwiglu {
-  float alpha = 1.702f;
-  float limit = 7.0f;
-};
-
 struct ExpertsConfig {
   int64_t count = 0;
   int64_t hidden_dim = 0;  // hidden width of each expert
@@ -67,7 +59,6 @@ struct ExpertsConfig {
   bool f32_router = false;   // the files have routers in F32 beside weights in 16 bits
   bool factors = false;      // each expert's final weight is multiplied by the expert's own number
   double multiplier = 1.0;   // multiplies the output of routed and shared experts together
-  std::optional<ClampedSwiglu> swiglu = {};  // replaces the model's activation in experts
 };
 
 }  // namespace fp8kv

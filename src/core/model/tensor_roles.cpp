@@ -41,6 +41,7 @@ constexpr std::array<RoleRow, kRoleCount> kRoles = {{
     {R::sinks, "sinks", P::attention, U::none},
     {R::index_q, "index_q", P::attention, U::left_alone},
     {R::index_k, "index_k", P::attention, U::left_alone},
+    {R::index_q_norm, "index_q_norm", P::attention, U::none, false, true},
     {R::index_norm, "index_norm", P::attention, U::none, false, true},
     {R::index_weights, "index_weights", P::attention, U::left_alone, false, true},
     {R::o, "o", P::attention, U::quantised},

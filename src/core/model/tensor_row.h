@@ -40,8 +40,9 @@ enum class TensorRole {
   q_norm,
   k_norm,
   sinks,          // [n_heads]
-  index_q,        // this and the next three: of a sparse indexer; Q from the vector behind Q
+  index_q,        // this and the next four: of a sparse indexer; DSA: from the vector behind Q
   index_k,        // [head_dim, dim]
+  index_q_norm,   // of its Q; absent in DSA
   index_norm,     // of its K
   index_weights,  // [n_heads, dim]: how much each of its heads counts
   o,

@@ -107,7 +107,7 @@ void KvCache::add_index_keys(const ModelConfig& config) {
   index_row_.page_size = kPageSize;
   index_row_.n_kv_heads = 1;
   index_row_.head_dim = static_cast<int32_t>(indexer.head_dim);
-  index_row_.v_in_k = static_cast<int32_t>(indexer.head_dim - config.latent->rope_dim);
+  index_row_.v_in_k = static_cast<int32_t>(indexer.head_dim - indexer.rope_dim);
   const uint64_t bytes = index_key_bytes(config);
   if (options_.memory == CacheMemory::in_turn) {
     index_pools_[kInTurn] = new_pools(bytes, 0).k;

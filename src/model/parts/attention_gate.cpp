@@ -21,14 +21,14 @@ AttentionGateForward::AttentionGateForward(ForwardMemory& memory, const ModelCon
     width = std::max(width, config.n_heads_of(i) * config.layer(i).v_head_dim);
   }
   gate_ = memory.rows(width);
-  if (kind_ == AttentionGate::softplus_of_heads) heads_ = memory.rows(config.n_heads);
+  if (is_of_heads(kind_)) heads_ = memory.rows(config.n_heads);
 }
 
 TensorView AttentionGateForward::run(const Linear& product, const ConstTensorView& x,
                                      const ConstTensorView& attended) {
   const int64_t n = x.shape[0], width = attended.shape[1];
   const TensorView gate = part_of(gate_, n, width);
-  if (kind_ == AttentionGate::softplus_of_heads) {
+  if (is_of_heads(kind_)) {
     const int64_t heads = product.weight.shape[0];
     const TensorView of_heads = part_of(heads_, n, heads);
     backend_.linear(x, std::array{project_to(product, of_heads)});
@@ -37,7 +37,7 @@ TensorView AttentionGateForward::run(const Linear& product, const ConstTensorVie
   } else {
     backend_.linear(x, std::array{project_to(product, gate)});
   }
-  const bool sigmoid = kind_ == AttentionGate::sigmoid;
+  const bool sigmoid = kind_ == AttentionGate::sigmoid || kind_ == AttentionGate::sigmoid_of_heads;
   backend_.activate(sigmoid ? Activation::sigmoid : Activation::softplus, gate, attended);
   return gate;
 }

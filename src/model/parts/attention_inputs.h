@@ -15,12 +15,13 @@ struct AttentionInputs {
                     // reads another layer's cache
   std::optional<ConstTensorView> sinks = {};   // the layer's sinks: see AttentionOptions
   std::optional<ConstTensorView> chosen = {};  // the tokens that rows see: see AttentionOptions
+  ConstTensorView x = {};                      // [n, dim]: the stream that they were made from
 };
 
 // The memory of a sparse indexer. Empty unless IndexerForward::is_needed.
 struct TokenChoice {
   PagedKv keys;       // the indexer's own; REQUIRED only in layers that choose
-  TensorView chosen;  // [n, top_k] i32: written by layers that choose, read by all
+  TensorView chosen;  // see AttentionOptions: written by layers that choose, read by all of DSA
 };
 
 }  // namespace fp8kv

@@ -31,6 +31,7 @@ struct LayerExperts {
   // The expert that takes every token, if there is one; matrices like in `each`.
   std::optional<std::array<Linear, 3>> shared;
   std::optional<Linear> shared_router;  // [1, dim]
+  LayerSwiglu swiglu;                   // the layer's
 };
 
 // Latent attention's weights besides AttentionWeights::q: see LatentConfig.
@@ -46,10 +47,11 @@ struct LatentWeights {
 
 // Weights of a sparse indexer: see IndexerConfig.
 struct IndexerWeights {
-  Linear q;      // [n_heads * head_dim, q_rank]
-  Linear k;      // [head_dim, dim]
-  Norm norm;     // [head_dim], of K
-  Linear heads;  // [n_heads, dim]: how much each head counts
+  Linear q;                     // [n_heads * head_dim, q_rank or dim]
+  Linear k;                     // [head_dim, dim]
+  std::optional<Norm> q_norm;   // [head_dim]
+  Norm norm;                    // [head_dim], of K
+  std::optional<Linear> heads;  // [n_heads, dim]: how much each head counts; not with by_kv_head
 };
 
 // Weights of a layer that keeps a state.
@@ -112,6 +114,7 @@ struct LayerWeights {
   std::optional<LaurelWeights> laurel;
   std::optional<float> gate_cut;  // see ModelConfig::gate_cuts; in deviations above the mean
   std::optional<Xielu> xielu;     // see BlockConfig::xielu
+  LayerSwiglu swiglu;             // see ModelConfig::swiglus
   bool feeds_forward = true;      // false: the layer has no feed-forward part
   float scale = 1.0f;             // multiplies the stream at the layer's end
   std::vector<Tensor> storage;

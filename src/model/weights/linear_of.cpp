@@ -48,7 +48,7 @@ const Linear* of_indexer(const IndexerWeights& indexer, TensorRole role) {
     case TensorRole::index_k:
       return &indexer.k;
     case TensorRole::index_weights:
-      return &indexer.heads;
+      return indexer.heads ? &*indexer.heads : nullptr;
     default:
       return nullptr;
   }

@@ -37,9 +37,10 @@ IndexerWeights& indexer_of(LayerWeights& layer) {
   return *layer.indexer;
 }
 
-// Places the norm of an indexer's keys, whose kind and eps are the same in every model.
+// Places the norm of an indexer's keys. In DSA its kind and eps are the same in every model.
 void into_indexer(const Placing& tensor, Norm& norm) {
   tensor.into(norm);
+  if (tensor.config.indexer->by_kv_head) return;
   norm.kind = NormKind::layer;
   norm.eps = 1e-6f;
 }
@@ -187,10 +188,12 @@ void place(TensorRole role, const Placing& tensor, LayerWeights& layer) {
       return tensor.into(indexer_of(layer).q);
     case TensorRole::index_k:
       return tensor.into(indexer_of(layer).k);
+    case TensorRole::index_q_norm:
+      return into_indexer(tensor, indexer_of(layer).q_norm.emplace());
     case TensorRole::index_norm:
       return into_indexer(tensor, indexer_of(layer).norm);
     case TensorRole::index_weights:
-      return tensor.into(indexer_of(layer).heads);
+      return tensor.into(indexer_of(layer).heads.emplace());
     case TensorRole::o:
       return tensor.into(layer.o);
     case TensorRole::attn_post_norm:

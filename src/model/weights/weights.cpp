@@ -125,6 +125,8 @@ LayerWeights make_layer_weights(const ModelConfig& config, int64_t index, LayerP
   if (part == LayerPart::whole) set_numbers(config, index, source, layer);
   const auto cut = config.gate_cuts.empty() ? 0.0 : config.gate_cuts[static_cast<size_t>(index)];
   if (cut > 0) layer.gate_cut = static_cast<float>(normal_quantile(cut));
+  layer.swiglu = config.swiglu_of(index);
+  if (layer.experts) layer.experts->swiglu = layer.swiglu;
   if (config.bare_norms) {
     layer.attn_norm = plain_norm(config, config.dim, source);
     if (part == LayerPart::whole) layer.ffn_norm = plain_norm(config, config.dim, source);

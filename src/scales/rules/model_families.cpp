@@ -46,6 +46,9 @@ constexpr ModelFamily kFamilies[] = {
     {"falcon_h1", Family::falcon_h1, Names::both},
     {"minicpm3", Family::minicpm3, Names::projections},
     {"mimo_v2_flash", Family::mimo_v2, Names::both},
+    {"minimax_m3_vl", Family::minimax_m3, Names::both},
+    {"step3p5", Family::step, Names::both},
+    {"step3p7", Family::step, Names::both},
 };
 
 }  // namespace

@@ -12,6 +12,7 @@
 
 #include "base/rng.h"
 #include "core/numbers/fp8.h"
+#include "support/backends/chosen_blocks.h"
 #include "support/backends/compare.h"
 #include "support/backends/gpu_backends.h"
 
@@ -30,6 +31,7 @@ struct Setup {
   float cap = 0;
   bool bias = false;   // added to scores, up to 5
   bool sinks = false;  // from far below the scores to above all of them
+  ChosenBlocks chosen = {};
   // For each sequence: its tokens in the cache, and how many of the last ones are rows of this
   // step.
   std::vector<std::pair<int64_t, int64_t>> sequences = {{20, 20}};
@@ -151,6 +153,13 @@ class Scene {
     if (setup_.bias) options.bias = bias.view();
     const Tensor sinks = put(backend, sinks_, setup_.activations, {setup_.n_heads});
     if (setup_.sinks) options.sinks = sinks.view();
+    Tensor chosen;
+    if (setup_.chosen.count > 0) {
+      chosen = put(backend, setup_.chosen.all(positions_, setup_.n_kv_heads),
+                   {n, setup_.n_kv_heads, setup_.chosen.count});
+      options.chosen = chosen.view();
+      options.chosen_block = setup_.chosen.block;
+    }
     backend.attention(
         q.view(), kv,
         {positions.view(), positions.view(), indptr.view(), pages.view(), context.view()}, options,
@@ -246,6 +255,10 @@ class Scene {
     std::vector<double> weights;
     double max = -INFINITY, score_error = 0;
     for (int64_t t = begin; t < end; ++t) {
+      if (!setup_.chosen.has(end - 1, h, t)) {
+        weights.push_back(-INFINITY);
+        continue;
+      }
       double dot = 0, magnitudes = 0, flushed = 0;
       for (int64_t d = 0; d < setup_.head_dim; ++d) {
         const double product = q[d] * k_value(s, h, t, d);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <numeric>
 #include <span>
@@ -25,6 +26,9 @@ struct ChoiceScene {
   int64_t head_dim = 6;
   int64_t count = 7;
   int64_t scored_rows = 4;
+  int64_t block = 1;         // tokens that are chosen together
+  int64_t local_blocks = 0;  // see TokenScores
+  bool by_head = false;      // each head chooses by itself
   DType dtype = DType::f32;  // of Q and the keys on a GPU; on the CPU Q is F32
 
   static constexpr int64_t kSecond = 2;
@@ -42,40 +46,73 @@ struct ChoiceScene {
   // The keys of the first sequence, then of the second.
   std::vector<float> keys() const { return values(3, (first_tokens() + kSecond) * head_dim); }
 
-  // The chosen positions of each row, by scores in whole numbers and a stable sort.
+  int64_t lists() const { return by_head ? n_heads : 1; }
+
+  // The chosen places of each row and list, by scores in whole numbers and a stable sort.
   std::vector<int32_t> expected() const {
-    const std::vector<float> all_q = q(), all_weights = weights(), all_keys = keys();
     std::vector<int32_t> chosen;
     for (int64_t row = 0; row < all_rows(); ++row) {
-      const bool first = row < rows;
-      const int64_t seen = first ? before + row + 1 : row - rows + 1;
-      const int64_t first_key = first ? 0 : first_tokens();
-      std::vector<int64_t> scores(static_cast<size_t>(seen));
-      for (int64_t t = 0; t < seen; ++t) {
-        for (int64_t head = 0; head < n_heads; ++head) {
-          int64_t dot = 0;
-          for (int64_t d = 0; d < head_dim; ++d) {
-            dot +=
-                static_cast<int64_t>(
-                    all_q[static_cast<size_t>((row * n_heads + head) * head_dim + d)]) *
-                static_cast<int64_t>(all_keys[static_cast<size_t>((first_key + t) * head_dim + d)]);
-          }
-          scores[static_cast<size_t>(t)] +=
-              static_cast<int64_t>(all_weights[static_cast<size_t>(row * n_heads + head)]) *
-              std::max<int64_t>(dot, 0);
-        }
+      for (int64_t list = 0; list < lists(); ++list) {
+        const std::vector<int64_t> scores = by_head ? block_scores(row, list) : token_scores(row);
+        std::vector<int32_t> places(scores.size());
+        std::iota(places.begin(), places.end(), 0);
+        std::stable_sort(places.begin(), places.end(), [&](int32_t a, int32_t b) {
+          return scores[static_cast<size_t>(a)] > scores[static_cast<size_t>(b)];
+        });
+        places.resize(std::min(places.size(), static_cast<size_t>(count)));
+        std::sort(places.begin(), places.end());
+        places.resize(static_cast<size_t>(count), -1);
+        chosen.insert(chosen.end(), places.begin(), places.end());
       }
-      std::vector<int32_t> places(static_cast<size_t>(seen));
-      std::iota(places.begin(), places.end(), 0);
-      std::stable_sort(places.begin(), places.end(), [&](int32_t a, int32_t b) {
-        return scores[static_cast<size_t>(a)] > scores[static_cast<size_t>(b)];
-      });
-      places.resize(static_cast<size_t>(std::min(seen, count)));
-      std::sort(places.begin(), places.end());
-      places.resize(static_cast<size_t>(count), -1);
-      chosen.insert(chosen.end(), places.begin(), places.end());
     }
     return chosen;
+  }
+
+ private:
+  // Products of a head's query with the keys that the row sees.
+  std::vector<int64_t> products(int64_t row, int64_t head) const {
+    const std::vector<float> all_q = q(), all_keys = keys();
+    const bool first = row < rows;
+    const int64_t seen = first ? before + row + 1 : row - rows + 1;
+    const int64_t first_key = first ? 0 : first_tokens();
+    std::vector<int64_t> dots(static_cast<size_t>(seen));
+    for (int64_t t = 0; t < seen; ++t) {
+      for (int64_t d = 0; d < head_dim; ++d) {
+        dots[static_cast<size_t>(t)] +=
+            static_cast<int64_t>(
+                all_q[static_cast<size_t>((row * n_heads + head) * head_dim + d)]) *
+            static_cast<int64_t>(all_keys[static_cast<size_t>((first_key + t) * head_dim + d)]);
+      }
+    }
+    return dots;
+  }
+
+  std::vector<int64_t> token_scores(int64_t row) const {
+    const std::vector<float> all_weights = weights();
+    std::vector<int64_t> scores;
+    for (int64_t head = 0; head < n_heads; ++head) {
+      const std::vector<int64_t> dots = products(row, head);
+      scores.resize(dots.size());
+      for (size_t t = 0; t < dots.size(); ++t) {
+        scores[t] += static_cast<int64_t>(all_weights[static_cast<size_t>(row * n_heads + head)]) *
+                     std::max<int64_t>(dots[t], 0);
+      }
+    }
+    return scores;
+  }
+
+  // The last blocks are above all others.
+  std::vector<int64_t> block_scores(int64_t row, int64_t head) const {
+    const std::vector<int64_t> dots = products(row, head);
+    std::vector<int64_t> scores;
+    for (size_t t = 0; t < dots.size(); ++t) {
+      const size_t at = t / static_cast<size_t>(block);
+      if (at == scores.size()) scores.push_back(dots[t]);
+      scores[at] = std::max(scores[at], dots[t]);
+    }
+    const auto local = std::min(static_cast<size_t>(local_blocks), scores.size());
+    std::fill(scores.end() - static_cast<std::ptrdiff_t>(local), scores.end(), INT64_MAX);
+    return scores;
   }
 };
 
@@ -116,7 +153,8 @@ inline std::vector<int32_t> run_choice(Backend& backend, const ChoiceScene& s) {
   const Tensor weights = floats(s.weights(), {n, s.n_heads}, DType::f32);
   const Tensor key_pool =
       floats(pool, {static_cast<int64_t>(pool.size()) / s.head_dim, s.head_dim}, s.dtype);
-  const Tensor scores = backend.allocate(DType::f32, {s.scored_rows, s.first_tokens()});
+  const int64_t blocks = (s.first_tokens() + s.block - 1) / s.block;
+  const Tensor scores = backend.allocate(DType::f32, {s.scored_rows, s.lists() * blocks});
   const Tensor at = tensor_of(backend, positions, {n});
   const Tensor indptr = tensor_of(
       backend, std::vector<int32_t>{0, static_cast<int32_t>(s.rows), static_cast<int32_t>(n)}, {3});
@@ -125,21 +163,24 @@ inline std::vector<int32_t> run_choice(Backend& backend, const ChoiceScene& s) {
       backend, std::vector<int32_t>{static_cast<int32_t>(s.first_tokens()), ChoiceScene::kSecond},
       {2});
   const Tensor slots = tensor_of(backend, std::vector<int32_t>(static_cast<size_t>(n)), {n});
-  const Tensor chosen = backend.allocate(DType::i32, {n, s.count});
+  const Tensor chosen =
+      backend.allocate(DType::i32, s.by_head ? Shape{n, s.n_heads, s.count} : Shape{n, s.count});
   PagedKv kv;
   kv.k = kv.v = key_pool.view().data;
   kv.k_format = kv.v_format = kv_format(s.dtype);
   kv.page_size = ChoiceScene::kPageSize;
   kv.n_kv_heads = 1;
   kv.head_dim = static_cast<int32_t>(s.head_dim);
-  backend.choose_tokens({.q = q.view(),
-                         .weights = weights.view(),
-                         .keys = kv,
-                         .scale = 1.0f,
-                         .scores = scores.view()},
-                        {at.view(), slots.view(), indptr.view(), pages.view(), context.view()},
-                        chosen.view());
-  std::vector<int32_t> found(static_cast<size_t>(n * s.count));
+  TokenScores args{.q = q.view(),
+                   .keys = kv,
+                   .scale = 1.0f,
+                   .block = s.block,
+                   .local_blocks = s.local_blocks,
+                   .scores = scores.view()};
+  if (!s.by_head) args.weights = weights.view();
+  backend.choose_tokens(
+      args, {at.view(), slots.view(), indptr.view(), pages.view(), context.view()}, chosen.view());
+  std::vector<int32_t> found(static_cast<size_t>(n * s.lists() * s.count));
   backend.download(chosen.view(), std::as_writable_bytes(std::span(found)));
   return found;
 }

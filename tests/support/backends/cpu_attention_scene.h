@@ -13,6 +13,7 @@
 #include "backend/cpu/cpu_backend.h"
 #include "base/rng.h"
 #include "core/numbers/fp8.h"
+#include "support/backends/chosen_blocks.h"
 #include "support/backends/compare.h"
 #include "support/backends/cpu.h"
 
@@ -32,6 +33,7 @@ struct CpuAttentionSetup {
   bool bias = false;   // added to scores, up to 5
   bool sinks = false;  // from far below the scores to above all of them
   DType sink_dtype = DType::f32;
+  ChosenBlocks chosen = {};
   bool exact_scales = false;             // powers of two
   std::optional<DType> rounded_to = {};  // values are first rounded as this fp8 type would
   DType model = DType::f16;              // dtype that Q, K and V were rounded to
@@ -139,6 +141,12 @@ class CpuAttentionScene {
     }
     const Elements sinks(sinks_, setup_.sink_dtype, {setup_.n_heads});
     if (setup_.sinks) options.sinks = sinks.view();
+    const std::vector<int32_t> chosen = setup_.chosen.all(positions_, setup_.n_kv_heads);
+    if (setup_.chosen.count > 0) {
+      options.chosen = {reinterpret_cast<const std::byte*>(chosen.data()), DType::i32,
+                        Shape{n_rows_, setup_.n_kv_heads, setup_.chosen.count}};
+      options.chosen_block = setup_.chosen.block;
+    }
     options.rounded_to = setup_.model;
     backend.attention(q.view(), kv, batch, options, out.view());
     return floats_of(backend, out.view());
@@ -223,6 +231,10 @@ class CpuAttentionScene {
     std::vector<double> weights;
     double max = -INFINITY, score_error = 0;
     for (int64_t t = begin; t < end; ++t) {
+      if (!setup_.chosen.has(end - 1, h, t)) {
+        weights.push_back(-INFINITY);
+        continue;
+      }
       double dot = 0, magnitudes = 0;
       for (int64_t d = 0; d < setup_.head_dim; ++d) {
         const double product = double{q_[(row * setup_.n_heads + head) * setup_.head_dim + d]} *

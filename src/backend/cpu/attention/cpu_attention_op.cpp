@@ -21,10 +21,10 @@ struct Pool {
 // Finds the rows of chosen tokens [begin, end).
 void find_chosen(const Op& op, const Span& span, Pool pool, int64_t begin, int64_t end,
                  const std::byte** rows) {
-  const int32_t* chosen = op.chosen(span.first_row);
   for (int64_t t = begin; t < end; ++t) {
-    const int64_t page = op.pages(span)[chosen[t] / op.kv.page_size];
-    rows[t - begin] = pool.row(op.kv.row(page, span.kv_head, chosen[t] % op.kv.page_size));
+    const int64_t at = op.position_at(span, t);
+    const int64_t page = op.pages(span)[at / op.kv.page_size];
+    rows[t - begin] = pool.row(op.kv.row(page, span.kv_head, at % op.kv.page_size));
   }
 }
 
@@ -48,9 +48,8 @@ void find_tokens(const Op& op, const Span& span, Pool pool, int64_t begin, int64
 void read_tokens(const Op& op, const Span& span, int64_t begin, int64_t end, const Work& work,
                  BlockRows& rows) {
   const KvRow k_row = op.kv.k_row(), v_row = op.kv.v_row();
-  const int32_t* chosen = op.chosen(span.first_row);
   for (int64_t t = begin; t < end; ++t) {
-    const int64_t at = chosen == nullptr ? t : chosen[t];
+    const int64_t at = op.position_at(span, t);
     const int64_t page = op.pages(span)[at / op.kv.page_size];
     const int64_t row = op.kv.row(page, span.kv_head, at % op.kv.page_size);
     float* keys = work.tokens + (t - begin) * op.token_floats();

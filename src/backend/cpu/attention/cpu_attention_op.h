@@ -56,13 +56,20 @@ struct Op {
   // The number of tokens before a row and at it, without those that are not chosen. From here on a
   // token's number is its place among them.
   int64_t seen(int64_t row) const {
-    const int64_t all = position(row) + 1;
-    return options.chosen ? std::min(all, options.chosen->shape[1]) : all;
+    const int64_t all = position(row) + 1, block = options.chosen_block;
+    if (!options.chosen) return all;
+    // The last block ends at the row itself.
+    return std::min(all, chosen_count() * block - (block - 1 - position(row) % block));
   }
-  // The positions of the tokens that a row sees; null: all of them.
-  const int32_t* chosen(int64_t row) const {
-    if (!options.chosen) return nullptr;
-    return options.chosen->as<int32_t>() + row * options.chosen->shape[1];
+  int64_t chosen_count() const { return options.chosen->shape[options.chosen->shape.rank() - 1]; }
+  // The position of the token that is at `place` of those that the span's row sees.
+  int64_t position_at(const Span& span, int64_t place) const {
+    if (!options.chosen) return place;
+    const bool by_head = options.chosen->shape.rank() == 3;
+    const int64_t list = by_head ? span.first_row * kv.n_kv_heads + span.kv_head : span.first_row;
+    const int32_t* chosen = options.chosen->as<int32_t>() + list * chosen_count();
+    return chosen[place / options.chosen_block] * options.chosen_block +
+           place % options.chosen_block;
   }
   int64_t queries(const Span& span) const { return span.n_rows * group; }
   // How many queries to allocate memory for.

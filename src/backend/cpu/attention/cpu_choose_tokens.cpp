@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <span>
 #include <vector>
 
 #include "backend/cpu/attention/cpu_attention_op.h"
@@ -11,27 +12,57 @@ namespace fp8kv {
 namespace attention {
 namespace {
 
-// scores[t] = sum over heads of weight * max(0, scale * q . k_t), for the span's one row.
+// Adds a block's scores to those of the tokens: sum over heads of weight * max(0, scale * q . k).
+void add_scores(const Op& op, const Span& span, const TokenScores& args, const float* of_heads,
+                std::span<float> sums) {
+  const float* weights = args.weights->as<float>() + span.first_row * op.n_heads;
+  std::fill(sums.begin(), sums.end(), 0.0f);
+  for (int64_t head = 0; head < op.n_heads; ++head, of_heads += kTileStride) {
+    for (size_t t = 0; t < sums.size(); ++t) {
+      const float score = of_heads[t] * args.scale;
+      // A NaN stays one.
+      sums[t] += weights[head] * (score < 0.0f ? 0.0f : score);
+    }
+  }
+}
+
+// Raises the scores of blocks to those of tokens [begin, end).   scores [n_heads, width]
+void raise_scores(const Op& op, const TokenScores& args, const float* of_heads, int64_t begin,
+                  int64_t end, float* scores, int64_t width) {
+  for (int64_t head = 0; head < op.n_heads; ++head, of_heads += kTileStride) {
+    float* const own = scores + head * width;
+    for (int64_t t = begin; t < end; ++t) {
+      const float score = of_heads[t - begin] * args.scale;
+      float& most = own[t / args.block];
+      if (score > most) most = score;
+    }
+  }
+}
+
+// Scores of the tokens before the span's one row, or of the blocks that hold them for each head.
 void score_row(const Op& op, const Span& span, const TokenScores& args, const Work& work,
-               float* scores) {
-  const float* weights = args.weights.as<float>() + span.first_row * op.n_heads;
+               std::span<float> scores) {
   const int64_t end = op.end_token(span);
+  const int64_t width = static_cast<int64_t>(scores.size()) / op.n_heads;
+  if (!args.weights) std::fill(scores.begin(), scores.end(), -__builtin_inff());
   kernels_of(op).load_queries(op, span, work);
   for (int64_t begin = 0; begin < end; begin += kBlockTokens) {
     const int64_t block_end = std::min(begin + kBlockTokens, end);
     const BlockRows rows(op, span, begin, block_end, work);
     kernels_of(op).score(op, span, rows, BlockRows(), work);
-    float* const sums = scores + begin;
-    std::fill_n(sums, block_end - begin, 0.0f);
-    for (int64_t head = 0; head < op.n_heads; ++head) {
-      const float* of_head = work.scores + head * kTileStride;
-      const float weight = weights[head];
-      for (int64_t t = 0; t < block_end - begin; ++t) {
-        const float score = of_head[t] * args.scale;
-        // A NaN stays one.
-        sums[t] += weight * (score < 0.0f ? 0.0f : score);
-      }
+    if (args.weights) {
+      add_scores(
+          op, span, args, work.scores,
+          scores.subspan(static_cast<size_t>(begin), static_cast<size_t>(block_end - begin)));
+    } else {
+      raise_scores(op, args, work.scores, begin, block_end, scores.data(), width);
     }
+  }
+  if (args.weights) return;
+  const int64_t blocks = (end - 1) / args.block + 1;
+  for (int64_t head = 0; head < op.n_heads; ++head) {
+    const int64_t local = std::min(blocks, args.local_blocks);
+    std::fill_n(scores.data() + head * width + blocks - local, local, __builtin_inff());
   }
 }
 
@@ -78,7 +109,8 @@ void cpu_choose_tokens(const CpuKernels& kernels, ThreadPool& pool, AttentionScr
               static_cast<int64_t>(dtype_bytes(element))};
   scratch.threads.resize(static_cast<size_t>(pool.threads()));
   const int64_t n = args.q.shape[0], at_once = args.scores.shape[0], width = args.scores.shape[1];
-  const int64_t count = chosen.shape[1];
+  const int64_t count = chosen.shape[chosen.shape.rank() - 1];
+  const int64_t lists = args.weights ? 1 : op.n_heads;  // of a row
   const auto* indptr = batch.indptr.as<int32_t>();
   std::vector<int64_t> sequences;
   for (int64_t s = 0; s + 1 < batch.indptr.shape[0]; ++s) {
@@ -87,12 +119,15 @@ void cpu_choose_tokens(const CpuKernels& kernels, ThreadPool& pool, AttentionScr
   for (int64_t first = 0; first < n; first += at_once) {
     pool.run(std::min(at_once, n - first), [&](int64_t i, int thread) {
       const Span span{sequences[static_cast<size_t>(first + i)], 0, first + i, 1};
-      float* scores = args.scores.as<float>() + i * width;
-      const int64_t seen = op.seen(span.first_row);
-      FP8KV_ASSERT(seen <= width);
+      const std::span scores(args.scores.as<float>() + i * width, static_cast<size_t>(width));
+      const int64_t blocks = divide_up(op.seen(span.first_row), args.block);
+      FP8KV_ASSERT(blocks * lists <= width);
       const Work work(op, op.queries(span), scratch.threads[static_cast<size_t>(thread)]);
-      if (seen > count) score_row(op, span, args, work, scores);
-      choose_row(scores, seen, count, chosen.as<int32_t>() + span.first_row * count);
+      if (blocks > count) score_row(op, span, args, work, scores);
+      for (int64_t list = 0; list < lists; ++list) {
+        choose_row(scores.data() + list * (width / lists), blocks, count,
+                   chosen.as<int32_t>() + (span.first_row * lists + list) * count);
+      }
     });
   }
 }

@@ -3,10 +3,10 @@
 #include <cmath>
 
 #include "base/error.h"
-#include "config/describe/config_values.h"
 #include "config/families/experts_config.h"
 #include "config/families/tensor_blocks.h"
 #include "config/families/tensor_table.h"
+#include "config/values/config_values.h"
 
 namespace fp8kv {
 namespace {
@@ -70,9 +70,10 @@ void parse_gpt_oss(const Json& config, ModelConfig& out) {
   if (!out.experts) return;
   out.experts->routing.score = RouterScore::softmax_of_chosen;
   out.experts->bias = true;
-  ClampedSwiglu& swiglu = out.experts->swiglu.emplace();
-  swiglu.alpha = static_cast<float>(positive_or(config, "swiglu_alpha", 1.702));
-  swiglu.limit = static_cast<float>(positive_or(config, "swiglu_limit", 7.0));
+  const ClampedSwiglu swiglu{
+      .alpha = static_cast<float>(positive_or(config, "swiglu_alpha", 1.702)),
+      .limit = static_cast<float>(positive_or(config, "swiglu_limit", 7.0))};
+  out.swiglus.assign(out.layers.size(), {.routed = swiglu});
 }
 
 void parse_granite_moe(const Json& config, ModelConfig& out) {

@@ -4,10 +4,10 @@
 #include <string>
 
 #include "base/error.h"
-#include "config/describe/config_values.h"
 #include "config/families/experts_config.h"
 #include "config/families/rope_scalings.h"
 #include "config/families/tensor_blocks.h"
+#include "config/values/config_values.h"
 
 namespace fp8kv {
 namespace {
@@ -94,6 +94,7 @@ std::span<const TensorRow> sparse_tensors() {
 void parse_indexer(const Json& text, RopePairs pairs, ModelConfig& out) {
   IndexerConfig indexer{.n_heads = in_range(text.at("index_n_heads"), kLargestDim),
                         .head_dim = in_range(text.at("index_head_dim"), kLargestDim),
+                        .rope_dim = out.latent->rope_dim,
                         .top_k = in_range(text.at("index_topk"), kLongestContext),
                         .pairs = pairs};
   const bool neighbours = pairs == RopePairs::neighbours;
@@ -107,9 +108,9 @@ void parse_indexer(const Json& text, RopePairs pairs, ModelConfig& out) {
     return;
   }
   const Json head_dim = text.at("index_head_dim");
-  if (indexer.head_dim <= out.latent->rope_dim || indexer.head_dim % 2 != 0) {
+  if (indexer.head_dim <= indexer.rope_dim || indexer.head_dim % 2 != 0) {
     fail(head_dim.where(), ": is ", indexer.head_dim, ", expected an even number above ",
-         out.latent->rope_dim, ", of which qk_rope_head_dim rotate");
+         indexer.rope_dim, ", of which qk_rope_head_dim rotate");
   }
   if (out.latent->q_rank == 0) {
     fail(text.where(),

@@ -3,12 +3,12 @@
 #include <cmath>
 
 #include "base/error.h"
-#include "config/describe/config_values.h"
 #include "config/families/experts_config.h"
 #include "config/families/families.h"
 #include "config/families/rope_spellings.h"
 #include "config/families/tensor_blocks.h"
 #include "config/families/tensor_rows.h"
+#include "config/values/config_values.h"
 
 namespace fp8kv {
 namespace {

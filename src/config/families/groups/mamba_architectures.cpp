@@ -4,11 +4,11 @@
 #include <vector>
 
 #include "base/error.h"
-#include "config/describe/config_values.h"
 #include "config/families/experts_config.h"
 #include "config/families/groups/expert_architectures.h"
 #include "config/families/groups/mamba_config.h"
 #include "config/families/tensor_blocks.h"
+#include "config/values/config_values.h"
 
 namespace fp8kv {
 namespace {

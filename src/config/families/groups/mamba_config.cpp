@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "base/error.h"
-#include "config/describe/config_values.h"
+#include "config/values/config_values.h"
 
 namespace fp8kv {
 namespace {

@@ -1,7 +1,7 @@
 #include "config/families/groups/older_architectures.h"
 
 #include "base/error.h"
-#include "config/describe/config_values.h"
+#include "config/values/config_values.h"
 
 namespace fp8kv {
 namespace {

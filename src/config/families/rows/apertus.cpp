@@ -1,9 +1,9 @@
 // Apertus: Llama with norms of Q and K, and xIELU in place of a gate.
 #include "base/error.h"
-#include "config/describe/config_values.h"
 #include "config/families/families.h"
 #include "config/families/rows/family_rows.h"
 #include "config/families/tensor_blocks.h"
+#include "config/values/config_values.h"
 
 namespace fp8kv {
 namespace {

@@ -1,7 +1,7 @@
 // BLOOM: ALiBi, layer norms, one of them for the embedding, and a feed-forward part without a gate.
-#include "config/describe/config_values.h"
 #include "config/families/rows/family_rows.h"
 #include "config/families/tensor_blocks.h"
+#include "config/values/config_values.h"
 
 namespace fp8kv {
 namespace {

@@ -5,9 +5,9 @@
 
 #include "base/error.h"
 #include "config/describe/block_configs.h"
-#include "config/describe/config_values.h"
 #include "config/families/rows/family_rows.h"
 #include "config/families/tensor_blocks.h"
+#include "config/values/config_values.h"
 
 namespace fp8kv {
 namespace {

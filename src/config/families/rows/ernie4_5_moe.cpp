@@ -1,10 +1,10 @@
 // ERNIE 4.5 with experts: attention of the dense model, and a softmax router with a bias of the
 // choice.
 #include "base/error.h"
-#include "config/describe/config_values.h"
 #include "config/families/experts_config.h"
 #include "config/families/rows/family_rows.h"
 #include "config/families/tensor_blocks.h"
+#include "config/values/config_values.h"
 
 namespace fp8kv {
 namespace {

@@ -1,9 +1,9 @@
 // EXAONE 4: norms of OLMo 2 around blocks, norms of Qwen 3 for Q and K. Where the model has
 // windows, the layers that see all tokens do not rotate.
-#include "config/describe/config_values.h"
 #include "config/families/families.h"
 #include "config/families/rows/family_rows.h"
 #include "config/families/tensor_rows.h"
+#include "config/values/config_values.h"
 
 namespace fp8kv {
 namespace {

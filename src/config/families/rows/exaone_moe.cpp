@@ -1,9 +1,9 @@
 // K-EXAONE: attention of EXAONE 4 with norms before the blocks. Experts and router of DeepSeek V3.
 #include "base/error.h"
-#include "config/describe/config_values.h"
 #include "config/families/experts_config.h"
 #include "config/families/rows/family_rows.h"
 #include "config/families/tensor_blocks.h"
+#include "config/values/config_values.h"
 
 namespace fp8kv {
 namespace {

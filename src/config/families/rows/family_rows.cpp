@@ -38,6 +38,7 @@ Architecture lfm2();
 Architecture lfm2_moe();
 Architecture mellum();
 Architecture mimo_v2();
+Architecture minimax_m3();
 Architecture minicpm3();
 Architecture ministral();
 Architecture mistral4();
@@ -53,6 +54,8 @@ Architecture sarvam_mla();
 Architecture sarvam_moe();
 Architecture seed_oss();
 Architecture solar_open();
+Architecture step3p5();
+Architecture step3p7();
 Architecture vault_gemma();
 
 std::span<const Architecture> family_rows() {
@@ -91,6 +94,7 @@ std::span<const Architecture> family_rows() {
       lfm2_moe(),
       mellum(),
       mimo_v2(),
+      minimax_m3(),
       minicpm3(),
       ministral(),
       mistral4(),
@@ -106,6 +110,8 @@ std::span<const Architecture> family_rows() {
       sarvam_moe(),
       seed_oss(),
       solar_open(),
+      step3p5(),
+      step3p7(),
       vault_gemma(),
   };
   return rows;

@@ -1,8 +1,8 @@
 // GPT-J: both blocks read one layer norm, and neighbours rotate in the first part of each head.
 #include "base/error.h"
-#include "config/describe/config_values.h"
 #include "config/families/rows/family_rows.h"
 #include "config/families/tensor_blocks.h"
+#include "config/values/config_values.h"
 
 namespace fp8kv {
 namespace {

@@ -1,8 +1,8 @@
 // Granite 4 Tiny preview: Granite with experts and one more that takes every token.
-#include "config/describe/config_values.h"
 #include "config/families/groups/expert_architectures.h"
 #include "config/families/rows/family_rows.h"
 #include "config/families/tensor_blocks.h"
+#include "config/values/config_values.h"
 
 namespace fp8kv {
 namespace {

@@ -3,11 +3,11 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "config/describe/config_values.h"
 #include "config/families/families.h"
 #include "config/families/groups/expert_architectures.h"
 #include "config/families/rows/family_rows.h"
 #include "config/families/tensor_blocks.h"
+#include "config/values/config_values.h"
 
 namespace fp8kv {
 namespace {

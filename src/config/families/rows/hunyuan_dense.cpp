@@ -1,9 +1,9 @@
 // HunYuan, dense: Llama with norms of Q and K after their rotation.
 #include "base/error.h"
-#include "config/describe/config_values.h"
 #include "config/families/rows/family_rows.h"
 #include "config/families/rows/hunyuan.h"
 #include "config/families/tensor_blocks.h"
+#include "config/values/config_values.h"
 
 namespace fp8kv {
 namespace {

@@ -1,11 +1,11 @@
 // HunYuan with experts: attention of the dense models, a softmax router, and a shared expert of the
 // size of the others, in every layer.
 #include "base/error.h"
-#include "config/describe/config_values.h"
 #include "config/families/experts_config.h"
 #include "config/families/rows/family_rows.h"
 #include "config/families/rows/hunyuan.h"
 #include "config/families/tensor_blocks.h"
+#include "config/values/config_values.h"
 
 namespace fp8kv {
 namespace {

@@ -1,9 +1,9 @@
 // HyperCLOVA X: Granite with a norm behind each block too. logits_scaling multiplies here, and
 // divides in Granite.
-#include "config/describe/config_values.h"
 #include "config/families/families.h"
 #include "config/families/rows/family_rows.h"
 #include "config/families/tensor_blocks.h"
+#include "config/values/config_values.h"
 
 namespace fp8kv {
 namespace {

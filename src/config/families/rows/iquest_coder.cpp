@@ -1,8 +1,8 @@
 // IQuest-Coder: Llama. Its config class refuses clip_qkv and use_sliding_window, and so does this.
-#include "config/describe/config_values.h"
 #include "config/families/families.h"
 #include "config/families/rows/family_rows.h"
 #include "config/families/tensor_rows.h"
+#include "config/values/config_values.h"
 
 namespace fp8kv {
 namespace {

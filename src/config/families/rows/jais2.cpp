@@ -1,7 +1,7 @@
 // Jais 2: Llama with layer norms and biases everywhere, and a feed-forward part without a gate.
-#include "config/describe/config_values.h"
 #include "config/families/rows/family_rows.h"
 #include "config/families/tensor_blocks.h"
+#include "config/values/config_values.h"
 
 namespace fp8kv {
 namespace {

@@ -1,10 +1,10 @@
 // Laguna: attention of Qwen 3 with query heads by layer, a gate by softplus, and a rotation of its
 // own in layers with a window. Experts and router of DeepSeek V3 without groups.
 #include "base/error.h"
-#include "config/describe/config_values.h"
 #include "config/families/experts_config.h"
 #include "config/families/rows/family_rows.h"
 #include "config/families/tensor_blocks.h"
+#include "config/values/config_values.h"
 
 namespace fp8kv {
 namespace {

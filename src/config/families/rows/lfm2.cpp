@@ -2,8 +2,8 @@
 #include "config/families/rows/lfm2.h"
 
 #include "base/error.h"
-#include "config/describe/config_values.h"
 #include "config/families/rows/family_rows.h"
+#include "config/values/config_values.h"
 
 namespace fp8kv {
 namespace {

@@ -1,8 +1,8 @@
 // LFM2 with experts: LFM2 whose later layers have experts, with a router of sigmoids.
-#include "config/describe/config_values.h"
 #include "config/families/experts_config.h"
 #include "config/families/rows/family_rows.h"
 #include "config/families/rows/lfm2.h"
+#include "config/values/config_values.h"
 
 namespace fp8kv {
 namespace {

@@ -1,9 +1,9 @@
 // Mellum 2: attention and experts of Qwen 3. Layers with a window have a rotation of their own.
 #include "base/error.h"
-#include "config/describe/config_values.h"
 #include "config/families/experts_config.h"
 #include "config/families/groups/expert_architectures.h"
 #include "config/families/rows/family_rows.h"
+#include "config/values/config_values.h"
 
 namespace fp8kv {
 namespace {

@@ -2,10 +2,10 @@
 #include <string>
 
 #include "base/error.h"
-#include "config/describe/config_values.h"
 #include "config/families/experts_config.h"
 #include "config/families/groups/latent_architectures.h"
 #include "config/families/rows/family_rows.h"
+#include "config/values/config_values.h"
 
 namespace fp8kv {
 namespace {

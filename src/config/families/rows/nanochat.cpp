@@ -1,8 +1,8 @@
 // nanochat: norms without weights, also of the embedding and of rotated Q and K. Pairs turn
 // backwards.
-#include "config/describe/config_values.h"
 #include "config/families/rows/family_rows.h"
 #include "config/families/tensor_blocks.h"
+#include "config/values/config_values.h"
 
 namespace fp8kv {
 namespace {

@@ -1,7 +1,7 @@
 // Persimmon: blocks of GPT-NeoX one after the other, with a squared ReLU and norms of Q and K.
-#include "config/describe/config_values.h"
 #include "config/families/rows/family_rows.h"
 #include "config/families/tensor_blocks.h"
+#include "config/values/config_values.h"
 
 namespace fp8kv {
 namespace {

@@ -1,9 +1,9 @@
 // Phi-3.5-MoE: Mixtral with norms by mean and deviation, biases, and a router of its own
 // (sparsemixer).
 #include "base/error.h"
-#include "config/describe/config_values.h"
 #include "config/families/groups/expert_architectures.h"
 #include "config/families/rows/family_rows.h"
+#include "config/values/config_values.h"
 
 namespace fp8kv {
 namespace {

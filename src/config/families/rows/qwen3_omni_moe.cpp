@@ -1,8 +1,8 @@
 // Qwen3-Omni with experts: its thinker, which is Qwen 3 with experts whose weights add up to 1 by
 // default.
-#include "config/describe/config_values.h"
 #include "config/families/groups/expert_architectures.h"
 #include "config/families/rows/family_rows.h"
+#include "config/values/config_values.h"
 
 namespace fp8kv {
 namespace {

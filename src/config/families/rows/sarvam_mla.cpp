@@ -1,8 +1,8 @@
 // Sarvam 105B: DeepSeek V3 with other defaults, and with the names of keys that Sarvam gives them.
-#include "config/describe/config_values.h"
 #include "config/families/groups/latent_architectures.h"
 #include "config/families/rows/family_rows.h"
 #include "config/families/rows/sarvam.h"
+#include "config/values/config_values.h"
 
 namespace fp8kv {
 namespace {

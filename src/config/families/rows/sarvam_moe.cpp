@@ -1,10 +1,10 @@
 // Sarvam 30B: attention of Qwen 3 in one matrix, experts and router of DeepSeek V3.
 #include "base/error.h"
-#include "config/describe/config_values.h"
 #include "config/families/experts_config.h"
 #include "config/families/rows/family_rows.h"
 #include "config/families/rows/sarvam.h"
 #include "config/families/tensor_blocks.h"
+#include "config/values/config_values.h"
 
 namespace fp8kv {
 namespace {

@@ -10,18 +10,24 @@ namespace fp8kv {
 
 ChosenTokens::ChosenTokens(Backend& backend, const ModelConfig& config, const ChosenSizes& sizes) {
   if (!IndexerForward::is_needed(config, sizes.max_positions)) return;
-  keeps_all_ = std::any_of(config.layers.begin(), config.layers.end(),
-                           [](const LayerDescription& layer) { return layer.index_bytes == 0; });
+  const IndexerConfig& indexer = *config.indexer;
+  const auto reuses = [](const LayerDescription& layer) { return layer.index_bytes == 0; };
+  keeps_all_ =
+      !indexer.by_kv_head && std::any_of(config.layers.begin(), config.layers.end(), reuses);
   const int64_t rows = keeps_all_ ? sizes.all_rows : sizes.most_rows;
-  memory_ = backend.allocate(DType::i32, Shape{rows, config.indexer->top_k});
+  memory_ =
+      backend.allocate(DType::i32, indexer.by_kv_head ? Shape{rows, indexer.n_heads, indexer.top_k}
+                                                      : Shape{rows, indexer.top_k});
 }
 
 TensorView ChosenTokens::rows(int64_t first, int64_t n) const {
   const TensorView& all = memory_.view();
   if (all.data == nullptr) return {};
   const int64_t from = keeps_all_ ? first : 0;
-  return {all.data + from * all.shape[1] * static_cast<int64_t>(sizeof(int32_t)), DType::i32,
-          Shape{n, all.shape[1]}};
+  const int64_t of_row = all.shape.elements() / all.shape[0];
+  const Shape shape =
+      all.shape.rank() == 3 ? Shape{n, all.shape[1], all.shape[2]} : Shape{n, all.shape[1]};
+  return {all.data + from * of_row * static_cast<int64_t>(sizeof(int32_t)), DType::i32, shape};
 }
 
 void ChosenTokens::copy(Backend& backend, const ChosenTokens& other) {

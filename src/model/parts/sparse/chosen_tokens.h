@@ -23,7 +23,7 @@ class ChosenTokens {
   ChosenTokens(Backend& backend, const ModelConfig& config, const ChosenSizes& sizes);
 
   // The choice for rows [first, first + n) of all rows; without data if nothing is chosen.
-  // [n, top_k] i32: see AttentionOptions::chosen
+  // See AttentionOptions::chosen
   TensorView rows(int64_t first, int64_t n) const;
 
   // Takes over the choices of `other`, which has the same sizes.
@@ -32,7 +32,7 @@ class ChosenTokens {
   uint64_t bytes() const { return memory_.view().data == nullptr ? 0 : memory_.view().bytes(); }
 
  private:
-  Tensor memory_;           // [rows, top_k] i32
+  Tensor memory_;           // [rows, top_k] i32, or [rows, n_heads, top_k]: see by_kv_head
   bool keeps_all_ = false;  // later layers read it
 };
 

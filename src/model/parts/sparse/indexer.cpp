@@ -12,24 +12,31 @@ namespace fp8kv {
 namespace {
 
 // Rows whose scores are in memory at a time: 16 MiB of them, and at least 16 rows.
-int64_t scored_rows(int64_t max_rows, int64_t max_positions) {
+int64_t scored_rows(int64_t max_rows, int64_t width) {
   constexpr int64_t kScores = int64_t{1} << 22, kLeastRows = 16;
-  return std::min(max_rows, std::max(kLeastRows, kScores / max_positions));
+  return std::min(max_rows, std::max(kLeastRows, kScores / width));
+}
+
+// Scores of a row: of each token, or of each block for each head.
+int64_t scores_of_row(const IndexerConfig& indexer, int64_t max_positions) {
+  const int64_t blocks = (max_positions + indexer.block - 1) / indexer.block;
+  return indexer.by_kv_head ? indexer.n_heads * blocks : blocks;
 }
 
 }  // namespace
 
 IndexerForward::IndexerForward(ForwardMemory& memory, const ModelConfig& config,
                                int64_t max_positions)
-    : backend_(memory.backend()), indexer_(*config.indexer), rope_dim_(config.latent->rope_dim) {
+    : backend_(memory.backend()), indexer_(*config.indexer) {
   q_ = memory.make(memory.activation(),
                    Shape{memory.max_rows(), indexer_.n_heads, indexer_.head_dim});
   k_ = memory.rows(indexer_.head_dim);
-  rotated_ = memory.rows(rope_dim_);
-  rest_ = memory.rows(indexer_.head_dim - rope_dim_);
+  rotated_ = memory.rows(indexer_.rope_dim);
+  rest_ = memory.rows(indexer_.head_dim - indexer_.rope_dim);
+  const int64_t width = scores_of_row(indexer_, max_positions);
+  scores_ = memory.make(DType::f32, Shape{scored_rows(memory.max_rows(), width), width});
+  if (indexer_.by_kv_head) return;
   weights_ = memory.rows(DType::f32, indexer_.n_heads);
-  scores_ =
-      memory.make(DType::f32, Shape{scored_rows(memory.max_rows(), max_positions), max_positions});
   if (!indexer_.f32_weights || memory.activation() == DType::f32) return;
   wide_ = memory.rows(DType::f32, config.dim);
   std::vector<int32_t> rows(static_cast<size_t>(memory.max_rows()));
@@ -38,42 +45,54 @@ IndexerForward::IndexerForward(ForwardMemory& memory, const ModelConfig& config,
       {reinterpret_cast<const std::byte*>(rows.data()), DType::i32, Shape{memory.max_rows()}});
 }
 
-void IndexerForward::run(const IndexerWeights& weights, const IndexerRows& rows,
-                         const RopeAppend& rotation, const TokenChoice& choice) {
-  const int64_t n = rows.x.shape[0], rest = indexer_.head_dim - rope_dim_;
-  const TensorView q = q_.first(n), k = k_.first(n), of_heads = weights_.first(n);
-  backend_.linear(
-      rows.q_vector,
-      std::array{project_to(weights.q, reshaped(q, {n, indexer_.n_heads * indexer_.head_dim}))});
-  backend_.linear(rows.x, std::array{project_to(weights.k, k)});
-  backend_.norm(k, weights.norm, k);
-  ConstTensorView x = rows.x;
+// How much each head counts.   [n, n_heads] f32
+ConstTensorView IndexerForward::weights_of(const Linear& heads, const ConstTensorView& rows) {
+  const int64_t n = rows.shape[0];
+  const TensorView of_heads = weights_.first(n);
+  ConstTensorView x = rows;
   if (wide_.view().shape.rank() > 0) {
     // Looking up row i for row i gives the same numbers in F32.
-    backend_.embed(rows.x, all_rows_.first(n), wide_.first(n));
+    backend_.embed(rows, all_rows_.first(n), wide_.first(n));
     x = wide_.first(n);
   }
-  backend_.linear(x, std::array{project_to(weights.heads, of_heads)});
+  backend_.linear(x, std::array{project_to(heads, of_heads)});
   backend_.scale(of_heads, 1.0f / std::sqrt(static_cast<float>(indexer_.n_heads)), 0.0f);
+  return of_heads;
+}
+
+void IndexerForward::run(const IndexerWeights& weights, const IndexerRows& rows,
+                         const RopeAppend& rotation, const TokenChoice& choice) {
+  const int64_t n = rows.x.shape[0], heads = indexer_.n_heads, size = indexer_.head_dim;
+  const int64_t rest = size - indexer_.rope_dim;
+  const TensorView q = q_.first(n), k = k_.first(n);
+  backend_.linear(rows.q_vector, std::array{project_to(weights.q, reshaped(q, {n, heads * size}))});
+  backend_.linear(rows.x, std::array{project_to(weights.k, k)});
+  if (weights.q_norm) {
+    const TensorView each = reshaped(q, {n * heads, size});
+    backend_.norm(each, *weights.q_norm, each);
+  }
+  backend_.norm(k, weights.norm, k);
+  TokenScores scores{.q = q,
+                     .keys = choice.keys,
+                     .scale = 1.0f / std::sqrt(static_cast<float>(size)),
+                     .block = indexer_.block,
+                     .local_blocks = indexer_.local_blocks,
+                     .scores = scores_.view()};
+  if (weights.heads) scores.weights = weights_of(*weights.heads, rows.x);
 
   RopeAppend append = rotation;
   append.q = q;
-  append.k = reshaped(rotated_.first(n), {n, 1, rope_dim_});
+  append.k = reshaped(rotated_.first(n), {n, 1, indexer_.rope_dim});
   append.v = reshaped(rest_.first(n), {n, 1, rest});
   append.kv = choice.keys;
   append.magnitudes = {};
   append.q_rope = {};
   append.pairs = indexer_.pairs;
-  const TensorView key = reshaped(k, {n, 1, indexer_.head_dim});
-  backend_.copy_columns({key, 0}, {append.k, 0}, rope_dim_);
-  backend_.copy_columns({key, rope_dim_}, {append.v, 0}, rest);
+  const TensorView key = reshaped(k, {n, 1, size});
+  backend_.copy_columns({key, 0}, {append.k, 0}, indexer_.rope_dim);
+  backend_.copy_columns({key, indexer_.rope_dim}, {append.v, 0}, rest);
   backend_.rope_append(append);
-  backend_.choose_tokens({.q = q,
-                          .weights = of_heads,
-                          .keys = choice.keys,
-                          .scale = 1.0f / std::sqrt(static_cast<float>(indexer_.head_dim)),
-                          .scores = scores_.view()},
-                         rotation.batch, choice.chosen);
+  backend_.choose_tokens(scores, rotation.batch, choice.chosen);
 }
 
 }  // namespace fp8kv

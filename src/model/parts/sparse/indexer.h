@@ -1,5 +1,5 @@
-// The indexer of sparse attention (DSA): its scratch memory and its ops, in order. It chooses the
-// tokens that each row sees, by keys of its own.
+// The indexer of sparse attention: its scratch memory and its ops, in order. It chooses the tokens
+// that each row sees, by keys of its own.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace fp8kv {
 // Rows that an indexer reads.
 struct IndexerRows {
   ConstTensorView x;         // [n, dim]: the layer's input, normalised
-  ConstTensorView q_vector;  // [n, q_rank]: see LatentForward::q_vector
+  ConstTensorView q_vector;  // [n, q_rank]: see LatentForward::q_vector; x without latents
 };
 
 class IndexerForward {
@@ -22,7 +22,7 @@ class IndexerForward {
   // Whether `positions` tokens are more than the indexer chooses. If not, each row sees every token
   // before it, and nothing is computed.
   static bool is_needed(const ModelConfig& config, int64_t positions) {
-    return config.indexer && positions > config.indexer->top_k;
+    return config.indexer && positions > config.indexer->most_tokens();
   }
 
   // REQUIRES is_needed; `config` outlives this.
@@ -34,14 +34,15 @@ class IndexerForward {
            const TokenChoice& choice);
 
  private:
+  ConstTensorView weights_of(const Linear& heads, const ConstTensorView& rows);
+
   Backend& backend_;
   const IndexerConfig& indexer_;
-  const int64_t rope_dim_;
   Tensor q_;                // [max_rows, n_heads, head_dim]
   Tensor k_;                // [max_rows, head_dim]
   Tensor rotated_;          // [max_rows, rope_dim]: the first elements of the key
   Tensor rest_;             // [max_rows, head_dim - rope_dim]
-  Tensor weights_;          // [max_rows, n_heads] f32
+  Tensor weights_;          // [max_rows, n_heads] f32; empty with by_kv_head
   Tensor scores_;           // see TokenScores::scores
   Tensor wide_, all_rows_;  // [max_rows, dim] f32, [max_rows] i32; empty without f32_weights
 };

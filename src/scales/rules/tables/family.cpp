@@ -41,6 +41,8 @@ constexpr std::array<NamedFamily, kFamilyCount> kFamilyNames = {{
     {Family::falcon_h1, "falcon_h1"},
     {Family::minicpm3, "minicpm3"},
     {Family::mimo_v2, "mimo_v2"},
+    {Family::minimax_m3, "minimax_m3"},
+    {Family::step, "step"},
     {Family::drafter, "drafter"},
 }};
 

@@ -72,7 +72,7 @@ constexpr RuntimeRule kVllmRules[] = {
         .until(k25).seen("run: vLLM 0.7.3 to 0.24, eleven of them"),
     RuntimeRule{{unquantised}, {}, ignores,
      "skips them, as there is no quantization_config: an FP8 cache runs with 1", ""}
-        .of({mimo_v2}).seen("run: vLLM 0.32.0"),
+        .of({mimo_v2, minimax_m3, step}).seen("run: vLLM 0.32.0"),
     RuntimeRule{{unquantised}, {}, fails,
      "takes no scales without a quantization_config: 'There is no module or parameter named'", ""}
         .seen(kRun25),
@@ -137,6 +137,9 @@ constexpr RuntimeRule kVllmRules[] = {
         .of(kOneMatrix).from(k15).seen("run: vLLM 0.16.0, 0.24.0, 0.32.0"),
 
     // Families whose loaders stop at a name, or ignore it.
+    RuntimeRule{{}, {}, misreads,
+     "loads scales of layers without an indexer alone: the others run an FP8 cache with 1", ""}
+        .of({minimax_m3}).seen("run: vLLM 0.32.0"),
     RuntimeRule{{scales}, {}, fails, "stops at every name of a scale with a KeyError", ""}
         .of({bamba}).from(k15).until(k18).seen("run: vLLM 0.16.0"),
     RuntimeRule{{scales}, {}, unknown,

@@ -160,11 +160,17 @@ template <Activation A>
 
 [[gnu::always_inline]] inline void clamped_swiglu(float* gate, const float* up, int64_t count,
                                                   const ClampedSwiglu& how) {
+  const auto at_most = [&](float x) { return x > how.limit ? how.limit : x; };
+  const auto within = [&](float x) { return at_most(x < -how.limit ? -how.limit : x); };
+  if (how.after) {
+    for (int64_t i = 0; i < count; ++i) {
+      gate[i] = at_most(activated<Activation::silu>(gate[i])) * within(up[i]);
+    }
+    return;
+  }
   for (int64_t i = 0; i < count; ++i) {
-    const float g = gate[i] > how.limit ? how.limit : gate[i];
-    const float above = up[i] < -how.limit ? -how.limit : up[i];
-    const float u = above > how.limit ? how.limit : above;
-    gate[i] = g / (1.0f + exp(-how.alpha * g)) * (u + 1.0f);
+    const float g = at_most(gate[i]);
+    gate[i] = g / (1.0f + exp(-how.alpha * g)) * (within(up[i]) + 1.0f);
   }
 }
 

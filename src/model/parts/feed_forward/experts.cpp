@@ -1,4 +1,4 @@
-#include "model/parts/experts.h"
+#include "model/parts/feed_forward/experts.h"
 
 #include <array>
 #include <cmath>
@@ -63,7 +63,7 @@ void ExpertsForward::run(const LayerExperts& weights, const ConstTensorView& x,
                                 .weigh_input = experts_.routing.weigh_input,
                                 .codes = weights.codes,
                                 .biases = weights.biases,
-                                .swiglu = experts_.swiglu,
+                                .swiglu = weights.swiglu.routed,
                                 .gated = gated_};
   const Routed routed = chosen(x.shape[0]);
   if (weights.in) {
@@ -84,7 +84,11 @@ void ExpertsForward::add_shared(const LayerExperts& weights, const ConstTensorVi
   const TensorView other = shared_up_.first(n), hidden = gated_ ? shared_gate_.first(n) : other;
   if (gated_) {
     backend_.linear(x, std::array{project_to(gate, hidden), project_to(up, other)});
-    backend_.activate(activation_, hidden, other);
+    if (weights.swiglu.dense) {
+      backend_.clamped_swiglu(*weights.swiglu.dense, hidden, other);
+    } else {
+      backend_.activate(activation_, hidden, other);
+    }
   } else {
     backend_.linear(x, std::array{project_to(up, hidden)});
     backend_.activate(activation_, hidden, std::nullopt);

@@ -48,6 +48,10 @@ bool is_on(const Json& config, const char* key);
 // Throws if the flag is true. `what` names the unsupported feature that it asks for.
 void refuse_if_set(const Json& config, const char* key, const char* what);
 
+// Throws unless the member is absent or has the value that the architecture uses. `what` names what
+// it chooses.
+void check_says(const Json& text, const char* key, const char* expected, const char* what);
+
 // Throws unless the number is finite and above 0.
 double positive_number(const Json& number);
 // The positive number under `key`, or `otherwise` if the key is missing.

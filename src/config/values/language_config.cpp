@@ -1,7 +1,8 @@
-#include "config/describe/language_config.h"
+#include "config/values/language_config.h"
 
-#include "config/describe/config_values.h"
-#include "config/describe/family_defaults.h"
+#include "config/values/config_values.h"
+#include "config/values/family_defaults.h"
+#include "config/values/step_terms.h"
 
 namespace fp8kv {
 namespace {
@@ -27,7 +28,7 @@ Json language_config(const Json& config) {
     if (!inner) break;
     text = with_family_defaults(*inner);
   }
-  return text;
+  return with_step_terms(text);
 }
 
 std::optional<Json> find_dtype(const Json& config) {

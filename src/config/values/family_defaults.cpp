@@ -1,11 +1,11 @@
-#include "config/describe/family_defaults.h"
+#include "config/values/family_defaults.h"
 
 #include <algorithm>
 #include <iterator>
 #include <string>
 #include <string_view>
 
-#include "config/describe/config_values.h"
+#include "config/values/config_values.h"
 
 namespace fp8kv {
 namespace {

@@ -1,4 +1,4 @@
-#include "config/describe/config_values.h"
+#include "config/values/config_values.h"
 
 #include <cmath>
 
@@ -55,6 +55,13 @@ bool is_on(const Json& config, const char* key) {
 void refuse_if_set(const Json& config, const char* key, const char* what) {
   const auto flag = config.find(key);
   if (flag && flag->as_bool()) fail(flag->where(), ": is true: ", what, " is not supported");
+}
+
+void check_says(const Json& text, const char* key, const char* expected, const char* what) {
+  const auto said = text.find(key);
+  if (!said || said->as_string() == expected) return;
+  fail(said->where(), ": is ", said->brief(), ", expected ", quote(expected), ": no other ", what,
+       " of this architecture is supported");
 }
 
 double positive_number(const Json& number) {

@@ -1,0 +1,48 @@
+// Blocks of tokens that the rows of a test see: a choice for each row and KV head.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+namespace fp8kv::test {
+
+struct ChosenBlocks {
+  int64_t count = 0;  // 0: every token is seen
+  int64_t block = 1;
+
+  // The blocks of the row at `position`, rising, with -1 behind them: its own and others, which
+  // differ from head to head.   [count]
+  std::vector<int32_t> of(int64_t position, int64_t kv_head) const {
+    const int64_t own = position / block;
+    std::vector<int32_t> blocks;
+    for (int64_t i = 0; i < std::min(own, count - 1); ++i) {
+      const int64_t at = own + 1 <= count ? i : i * own / (count - 1);
+      blocks.push_back(static_cast<int32_t>(kv_head % 2 == 0 ? at : own - 1 - at));
+    }
+    blocks.push_back(static_cast<int32_t>(own));
+    std::sort(blocks.begin(), blocks.end());
+    blocks.resize(static_cast<size_t>(count), -1);
+    return blocks;
+  }
+
+  bool has(int64_t position, int64_t kv_head, int64_t token) const {
+    if (count == 0) return true;
+    const std::vector<int32_t> blocks = of(position, kv_head);
+    return std::find(blocks.begin(), blocks.end(), token / block) != blocks.end();
+  }
+
+  // The lists of all rows.   [rows, n_kv_heads, count]
+  std::vector<int32_t> all(const std::vector<int32_t>& positions, int64_t n_kv_heads) const {
+    std::vector<int32_t> lists;
+    for (const int32_t position : positions) {
+      for (int64_t head = 0; head < n_kv_heads; ++head) {
+        const std::vector<int32_t> own = of(position, head);
+        lists.insert(lists.end(), own.begin(), own.end());
+      }
+    }
+    return lists;
+  }
+};
+
+}  // namespace fp8kv::test
