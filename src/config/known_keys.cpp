@@ -164,6 +164,7 @@ constexpr auto kWithoutEffect = std::to_array<std::string_view>({
     "problem_type",
     "projection_hidden_size",
     "projector_hidden_act",
+    "projector_bias",
     "projector_hidden_size",
     "pruned_heads",
     "ps_version",

@@ -216,6 +216,20 @@ TEST_CASE("MiniMax M3: an indexer fits its attention, and says which layers have
   CHECK_FALSE(all.indexer);
 }
 
+TEST_CASE("MiniMax M3: layers with an indexer fit caches of elements and NVFP4, as in vLLM") {
+  const ModelConfig config = test::FamilyModel("minimax-m3").config;
+  for (const KvFormat format : {KvFormat::e4m3fn, KvFormat::e5m2, KvFormat::bf16}) {
+    CHECK(can_hold(config, format));
+  }
+  CHECK_FALSE(cache_misfit(config, 0, KvFormat::int8_per_token_head));
+  const auto misfit = cache_misfit(config, 1, KvFormat::int8_per_token_head);
+  REQUIRE(misfit);
+  CHECK(misfit->found == "layer 1 attends to blocks that an indexer chooses");
+  CHECK(misfit->expected == "attention to every token for this format");
+  CHECK(config.layer(0).most_seen == 0);
+  CHECK(config.layer(1).most_seen == 12);
+}
+
 TEST_CASE("DeciLM: each layer's entry of block_configs has parts that runtimes compute") {
   const auto refused = [](const std::string& attention, const std::string& ffn) {
     const std::string plain = R"({"attention": {"n_heads_in_group": 7}, "ffn": {"ffn_mult": 1.0}})";

@@ -89,6 +89,21 @@ TEST_CASE("capacity: a window holds no more than its tokens") {
   CHECK(more.tokens == 3 * 150 + (300000 - 3 * sequence) / 768);
 }
 
+TEST_CASE("capacity: a step reads K and V of chosen tokens alone, and an indexer's keys for all") {
+  ModelDescription model = heads(32, 8);
+  model.layers[0].most_seen = 2048;
+  model.layers[0].index_bytes = 256;
+  constexpr uint64_t kToken = 8 * 256;  // in FP8
+  const auto on = [&](int64_t context) {
+    return plan(model, {}, {0, 1, 1, context}, DType::f8_e4m3, DType::bf16);
+  };
+  CHECK(on(32768).bytes_per_sequence == (kToken + 256) * 32768);
+  CHECK(on(32768).step_bytes == kToken * 2048 + 256 * 32768);
+  CHECK(on(1000).step_bytes == (kToken + 256) * 1000);
+  CHECK(on(32768).gain ==
+        doctest::Approx((2 * kToken * 2048 + 256 * 32768.0) / (kToken * 2048 + 256 * 32768.0)));
+}
+
 TEST_CASE("capacity: a state takes the same for any length and any cache") {
   ModelDescription model = model_with(4, 2, 64, 32, {0});
   model.layers.push_back({Mixing::recurrent});

@@ -72,20 +72,30 @@ std::vector<bool> indexed_layers(const Json& text) {
 
 // MiniMax M3. vLLM stores an indexer's keys in 16 bits unless told otherwise.
 void describe_indexed(const Json& text, ModelDescription& out) {
-  constexpr int64_t kBytes = 2, kUsualSize = 128;
-  const auto sparse = text.find("sparse_attention_config");
-  auto size = text.find("index_head_dim");
-  if (!size && sparse) size = sparse->find("sparse_index_dim");
+  constexpr int64_t kBytes = 2;
   const std::vector<bool> indexed = indexed_layers(text);
   if (indexed.size() != out.layers.size()) {
     fail(text.where(), ": says of ", count_of(indexed.size(), "layer"),
          " whether it has an indexer, expected ", out.layers.size());
   }
-  const int64_t bytes = kBytes * (size ? in_range(*size, kLargestDim) : kUsualSize);
-  for (size_t i = 0; i < indexed.size(); ++i) out.layers[i].index_bytes = indexed[i] ? bytes : 0;
+  const int64_t bytes = kBytes * index_number(text, "index_head_dim", "sparse_index_dim", 128);
+  const int64_t seen = index_number(text, "index_topk_blocks", "sparse_topk_blocks", 16) *
+                       index_number(text, "index_block_size", "sparse_block_size", 128);
+  for (size_t i = 0; i < indexed.size(); ++i) {
+    out.layers[i].index_bytes = indexed[i] ? bytes : 0;
+    out.layers[i].most_seen = indexed[i] ? seen : 0;
+  }
 }
 
 }  // namespace
+
+int64_t index_number(const Json& text, const char* key, const char* published, int64_t usual) {
+  const auto sparse = text.find("sparse_attention_config");
+  const auto inside = sparse ? sparse->find(published) : std::nullopt, own = text.find(key);
+  check_same(own, inside);
+  const auto number = own ? own : inside;
+  return number ? in_range(*number, kLargestDim) : usual;
+}
 
 bool has_indexer(const Json& text) {
   const std::string type = text.get_string("model_type", "");
@@ -105,7 +115,11 @@ void describe_indexer(const Json& text, ModelDescription& out) {
   if (is_minimax_m3(text)) return describe_indexed(text, out);
   const int64_t bytes = key_bytes(in_range(text.at("index_head_dim"), kLargestDim));
   const std::vector<bool> chooses = choosing_layers(text, out.n_layers());
-  for (size_t i = 0; i < out.layers.size(); ++i) out.layers[i].index_bytes = chooses[i] ? bytes : 0;
+  const auto seen = text.find("index_topk");
+  for (size_t i = 0; i < out.layers.size(); ++i) {
+    out.layers[i].index_bytes = chooses[i] ? bytes : 0;
+    out.layers[i].most_seen = seen ? in_range(*seen, kLongestContext) : 0;
+  }
 }
 
 }  // namespace fp8kv

@@ -11,7 +11,11 @@ namespace fp8kv {
 // is not known for it.
 bool has_indexer(const Json& text);
 
-// Sets the size of each layer's indexer keys. REQUIRES has_indexer.
+// A number of MiniMax M3's indexer: under transformers' key, or published in
+// sparse_attention_config, or `usual`. Throws if both are there and differ.
+int64_t index_number(const Json& text, const char* key, const char* published, int64_t usual);
+
+// Sets the size of each layer's indexer keys, and how many tokens a row sees. REQUIRES has_indexer.
 void describe_indexer(const Json& text, ModelDescription& out);
 
 }  // namespace fp8kv

@@ -94,6 +94,11 @@ std::optional<CacheMisfit> row_misfit(const LayerDescription& layer, int64_t ind
                            " elements and V of ", layer.v_head_dim),
                        "heads of one size for this format"};
   }
+  // vLLM's attention to chosen blocks takes caches of elements and NVFP4.
+  if (spec.holds == KvHolds::heads && layer.index_bytes > 0 && format != KvFormat::nvfp4) {
+    return CacheMisfit{cat("layer ", index, " attends to blocks that an indexer chooses"),
+                       "attention to every token for this format"};
+  }
   if (layer.k_head_dim % spec.multiple != 0 || layer.v_head_dim % spec.multiple != 0) {
     return CacheMisfit{cat("heads of layer ", index, " have ", layer.k_head_dim, " elements"),
                        cat("a multiple of ", spec.multiple)};

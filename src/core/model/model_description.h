@@ -55,6 +55,8 @@ struct LayerDescription {
   bool v_in_k = false;
   // Bytes per token of a sparse indexer's keys, which lie beside the cache in any format.
   int64_t index_bytes = 0;
+  // Tokens that a row sees at most, chosen by a sparse indexer; 0: all in reach.
+  int64_t most_seen = 0;
   bool operator==(const LayerDescription&) const = default;
 
   // Elements of a K head that are not also part of V.

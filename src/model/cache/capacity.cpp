@@ -47,6 +47,10 @@ int64_t heads_per_gpu(int64_t n_heads, int64_t n_kv_heads, int64_t tp) {
   return shared ? n_kv_heads / tp : 1;
 }
 
+int64_t kept_tokens(const LayerDescription& layer, int64_t tokens) {
+  return layer.reach > 0 ? std::min(tokens, layer.reach) : tokens;
+}
+
 // KV bytes of a sequence of `tokens` on one of `tp` GPUs.
 uint64_t cache_bytes(const ModelDescription& model, int64_t tp, int64_t tokens,
                      const TokenBytes& cache) {
@@ -54,9 +58,26 @@ uint64_t cache_bytes(const ModelDescription& model, int64_t tp, int64_t tokens,
   for (int64_t i = 0; i < model.n_layers(); ++i) {
     if (!model.writes_cache(i)) continue;
     const LayerDescription& layer = model.layer(i);
-    const int64_t kept = layer.reach > 0 ? std::min(tokens, layer.reach) : tokens;
     const int64_t heads = heads_per_gpu(model.n_heads_of(i), layer.n_kv_heads, tp);
-    bytes = sum(bytes, product(cache(i, heads), static_cast<uint64_t>(kept)));
+    bytes = sum(bytes, product(cache(i, heads), static_cast<uint64_t>(kept_tokens(layer, tokens))));
+  }
+  return bytes;
+}
+
+// Bytes of them that a decode step reads: K and V of the tokens that a row sees, and the keys of
+// indexers for all.
+uint64_t read_bytes(const ModelDescription& model, int64_t tp, int64_t tokens,
+                    const TokenBytes& cache) {
+  uint64_t bytes = 0;
+  for (int64_t i = 0; i < model.n_layers(); ++i) {
+    if (!model.writes_cache(i)) continue;
+    const LayerDescription& layer = model.layer(i);
+    const int64_t heads = heads_per_gpu(model.n_heads_of(i), layer.n_kv_heads, tp);
+    const int64_t kept = kept_tokens(layer, tokens);
+    const int64_t seen = layer.most_seen > 0 ? std::min(kept, layer.most_seen) : kept;
+    const auto keys = static_cast<uint64_t>(layer.index_bytes);
+    bytes = sum(bytes, product(cache(i, heads) - keys, static_cast<uint64_t>(seen)));
+    bytes = sum(bytes, product(keys, static_cast<uint64_t>(kept)));
   }
   return bytes;
 }
@@ -137,7 +158,8 @@ CachePlan plan_cache(const ModelDescription& model, const WeightBytes& weights,
   FP8KV_ASSERT(deployment.batch > 0 && deployment.context > 0 && !model.unclear &&
                model.cache_layers() > 0);
   const auto step = [&](const TokenBytes& of) {
-    const uint64_t sequence = sequence_bytes(model, deployment.tp, deployment.context, of);
+    const uint64_t sequence = sum(read_bytes(model, deployment.tp, deployment.context, of),
+                                  all_state_bytes(model, deployment.tp));
     return sum(share(weights.read, deployment.tp),
                product(sequence, static_cast<uint64_t>(deployment.batch)));
   };

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "config/describe/describe_indexer.h"
 #include "config/families/experts_config.h"
 #include "config/families/rows/family_rows.h"
 #include "config/families/tensor_blocks.h"
@@ -57,15 +58,6 @@ void check_rotated_part(const Json& config, int64_t rotated) {
   if (!size || size->as_int() == rotated) return;
   fail(size->where(), ": is ", size->brief(), ", expected ", rotated,
        " by partial_rotary_factor, which is what transformers and vLLM read");
-}
-
-// A number of the indexer, which published configs have in sparse_attention_config.
-int64_t index_number(const Json& config, const char* key, const char* published, int64_t usual) {
-  const auto sparse = config.find("sparse_attention_config");
-  const auto inside = sparse ? sparse->find(published) : std::nullopt, own = config.find(key);
-  check_same(own, inside);
-  const auto number = own ? own : inside;
-  return number ? in_range(*number, kLargestDim) : usual;
 }
 
 void fail_index(const Json& config, const char* what, int64_t found, std::string_view expected) {
