@@ -84,7 +84,7 @@ void check_cache_fits(const ModelConfig& config, const EqualizedCache& cache) {
     if (!misfit) continue;
     const bool int8 = cache.format == KvFormat::int8_per_token_head;
     throw Error(cat("--for ", cache.name, ": ", misfit->found, ", expected ", misfit->expected),
-                int8 ? "calibrate scales for an FP8 cache instead: it takes heads of every size"
+                int8 ? "calibrate scales for an FP8 cache instead: it takes every layer"
                      : "equalise for int8, which takes more sizes of heads");
   }
 }

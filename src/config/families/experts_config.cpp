@@ -74,6 +74,16 @@ void parse_sigmoid_router(const Json& text, ModelConfig& out) {
   out.experts->choice_bias = true;
 }
 
+void set_plain_sigmoid_router(const Json& text, const char* scale_key, double usual_scale,
+                              ModelConfig& out) {
+  FP8KV_ASSERT(out.experts);
+  Routing& routing = out.experts->routing;
+  out.experts->choice_bias = true;
+  routing.score = RouterScore::sigmoid;
+  routing.normalise = true;
+  routing.scale = positive_or(text, scale_key, usual_scale);
+}
+
 Json for_all_layers(const Json& number, size_t n_layers) {
   if (!number.is_array()) return number;
   if (number.size() != n_layers || n_layers == 0) {

@@ -25,6 +25,11 @@ void parse_expert_groups(const Json& text, ModelConfig& out);
 // choice bias, and norm_topk_prob. REQUIRES out.experts.
 void parse_sigmoid_router(const Json& text, ModelConfig& out);
 
+// Sets the router of DeepSeek V3 without groups: sigmoid scores with a choice bias. The chosen
+// weights add up to the number under `scale_key`, or to `usual_scale`. REQUIRES out.experts.
+void set_plain_sigmoid_router(const Json& text, const char* scale_key, double usual_scale,
+                              ModelConfig& out);
+
 // The number that a list has for every layer, or the number itself if it is no list. Throws if
 // layers differ.
 Json for_all_layers(const Json& number, size_t n_layers);

@@ -47,39 +47,41 @@ int64_t heads_per_gpu(int64_t n_heads, int64_t n_kv_heads, int64_t tp) {
   return shared ? n_kv_heads / tp : 1;
 }
 
-int64_t kept_tokens(const LayerDescription& layer, int64_t tokens) {
-  return layer.reach > 0 ? std::min(tokens, layer.reach) : tokens;
+// The sum of a number of bytes over the layers that write a cache. `bytes_of` takes the layer's
+// index, its KV heads on one of `tp` GPUs, and how many of `tokens` it keeps.
+template <typename BytesOf>
+uint64_t of_layers(const ModelDescription& model, int64_t tp, int64_t tokens,
+                   const BytesOf& bytes_of) {
+  uint64_t bytes = 0;
+  for (int64_t i = 0; i < model.n_layers(); ++i) {
+    if (!model.writes_cache(i)) continue;
+    const LayerDescription& layer = model.layer(i);
+    const int64_t kept = layer.reach > 0 ? std::min(tokens, layer.reach) : tokens;
+    const int64_t heads = heads_per_gpu(model.n_heads_of(i), layer.n_kv_heads, tp);
+    bytes = sum(bytes, bytes_of(i, heads, kept));
+  }
+  return bytes;
 }
 
 // KV bytes of a sequence of `tokens` on one of `tp` GPUs.
 uint64_t cache_bytes(const ModelDescription& model, int64_t tp, int64_t tokens,
                      const TokenBytes& cache) {
-  uint64_t bytes = 0;
-  for (int64_t i = 0; i < model.n_layers(); ++i) {
-    if (!model.writes_cache(i)) continue;
-    const LayerDescription& layer = model.layer(i);
-    const int64_t heads = heads_per_gpu(model.n_heads_of(i), layer.n_kv_heads, tp);
-    bytes = sum(bytes, product(cache(i, heads), static_cast<uint64_t>(kept_tokens(layer, tokens))));
-  }
-  return bytes;
+  return of_layers(model, tp, tokens, [&](int64_t i, int64_t heads, int64_t kept) {
+    return product(cache(i, heads), static_cast<uint64_t>(kept));
+  });
 }
 
 // Bytes of them that a decode step reads: K and V of the tokens that a row sees, and the keys of
 // indexers for all.
 uint64_t read_bytes(const ModelDescription& model, int64_t tp, int64_t tokens,
                     const TokenBytes& cache) {
-  uint64_t bytes = 0;
-  for (int64_t i = 0; i < model.n_layers(); ++i) {
-    if (!model.writes_cache(i)) continue;
+  return of_layers(model, tp, tokens, [&](int64_t i, int64_t heads, int64_t kept) {
     const LayerDescription& layer = model.layer(i);
-    const int64_t heads = heads_per_gpu(model.n_heads_of(i), layer.n_kv_heads, tp);
-    const int64_t kept = kept_tokens(layer, tokens);
     const int64_t seen = layer.most_seen > 0 ? std::min(kept, layer.most_seen) : kept;
     const auto keys = static_cast<uint64_t>(layer.index_bytes);
-    bytes = sum(bytes, product(cache(i, heads) - keys, static_cast<uint64_t>(seen)));
-    bytes = sum(bytes, product(keys, static_cast<uint64_t>(kept)));
-  }
-  return bytes;
+    return sum(product(cache(i, heads) - keys, static_cast<uint64_t>(seen)),
+               product(keys, static_cast<uint64_t>(kept)));
+  });
 }
 
 // Bytes of a sequence's states, which do not grow with its length.

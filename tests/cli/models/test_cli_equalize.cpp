@@ -292,7 +292,7 @@ TEST_CASE("cli equalize: a dry run writes nothing, and what cannot be equalised 
       place.refusal({"--for", "int8"}, 3, "narrow") ==
       "fp8kv: equalize: --for int8: layer 0 caches K of 12 elements and V of 8, expected heads of "
       "one size for this format\n"
-      "help: calibrate scales for an FP8 cache instead: it takes heads of every size\n");
+      "help: calibrate scales for an FP8 cache instead: it takes every layer\n");
   place.folder().write("m/fp8kv_equalize.json", "{}");
   CHECK(place.refusal({"--for", "int8"}).find("was equalised already") != std::string::npos);
 }

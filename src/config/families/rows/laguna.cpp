@@ -41,12 +41,9 @@ void parse_laguna_experts(const Json& config, ModelConfig& out) {
   parse_experts(config, {{"num_experts"}, "moe_intermediate_size"}, out);
   if (!out.experts) config.at("num_experts");
   if (!out.experts) return;
-  ExpertsConfig& experts = *out.experts;
-  experts.choice_bias = true;
-  experts.routing.score = RouterScore::sigmoid;
-  experts.routing.normalise = true;
-  experts.routing.scale = positive_or(config, "moe_routed_scaling_factor", 1.0);
-  experts.shared_hidden_dim = in_range(config.at("shared_expert_intermediate_size"), kLargestDim);
+  set_plain_sigmoid_router(config, "moe_routed_scaling_factor", 1.0, out);
+  out.experts->shared_hidden_dim =
+      in_range(config.at("shared_expert_intermediate_size"), kLargestDim);
 }
 
 void parse_laguna(const Json& config, ModelConfig& out) {

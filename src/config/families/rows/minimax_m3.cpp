@@ -114,12 +114,8 @@ void parse_minimax_m3(const Json& config, ModelConfig& out) {
   parse_experts(config, {{"num_local_experts", "num_experts"}, "intermediate_size"}, out);
   if (!out.experts) config.at("num_local_experts");
   if (!out.experts) return;
-  ExpertsConfig& experts = *out.experts;
-  experts.choice_bias = true;
-  experts.routing.score = RouterScore::sigmoid;
-  experts.routing.normalise = true;
-  experts.routing.scale = positive_or(config, "routed_scaling_factor", 2.0);
-  experts.shared_hidden_dim = shared ? in_range(*shared, kLargestDim) : 3072;
+  set_plain_sigmoid_router(config, "routed_scaling_factor", 2.0, out);
+  out.experts->shared_hidden_dim = shared ? in_range(*shared, kLargestDim) : 3072;
 }
 
 std::span<const TensorRow> minimax_m3_tensors() {

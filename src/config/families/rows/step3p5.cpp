@@ -67,12 +67,8 @@ void parse_step_experts(const Json& config, ModelConfig& out) {
   parse_experts(config, {{"n_routed_experts"}, "moe_intermediate_size"}, out);
   if (!out.experts) config.at("n_routed_experts");
   if (!out.experts) return;
-  ExpertsConfig& experts = *out.experts;
-  experts.choice_bias = true;
-  experts.routing.score = RouterScore::sigmoid;
-  experts.routing.normalise = true;
-  experts.routing.scale = positive_or(config, "moe_router_scaling_factor", 1.0);
-  experts.shared_hidden_dim = in_range(config.at("share_expert_dim"), kLargestDim);
+  set_plain_sigmoid_router(config, "moe_router_scaling_factor", 1.0, out);
+  out.experts->shared_hidden_dim = in_range(config.at("share_expert_dim"), kLargestDim);
 }
 
 void parse_step(const Json& config, ModelConfig& out) {
