@@ -237,7 +237,7 @@ void find_experts(const Checkpoint& checkpoint, ModelConfig& config) {
 // Whether the tensor belongs to a part beside the language model: a vision or audio tower, its
 // projector, or layers that predict further tokens. Such tensors are ignored.
 bool is_other_part(std::string_view name) {
-  constexpr std::string_view kAround[] = {"model.", "thinker."};
+  constexpr std::string_view kAround[] = {"language_model.model.", "model.", "thinker."};
   constexpr std::string_view kParts[] = {"audio_tower.",           "connector.",    "embed_audio.",
                                          "embed_vision.",          "image_newline", "mlp1.",
                                          "multi_modal_projector.", "mtp.",          "vision_model.",

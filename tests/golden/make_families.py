@@ -613,6 +613,10 @@ CASES = {
 UNUSED = {"deepseek-v3": {"model.layers.3.eh_proj.weight": [32, 64],
                          "model.layers.3.self_attn.kv_a_proj_with_mqa.weight": [30, 32]},
           "glm4-moe": {"model.layers.3.eh_proj.weight": [32, 64], "model.layers.3.self_attn.q_proj.weight": [32, 32]},
+          "minimax-m3": {"language_model.model.mtp.layers.0.eh_proj.weight": [32, 64],
+                         "language_model.model.mtp.layers.0.self_attn.q_proj.weight": [48, 32]},
+          "step3.5": {"model.layers.4.eh_proj.weight": [32, 64], "model.layers.4.self_attn.q_proj.weight": [72, 32]},
+          "step3.7-published": {"model.layers.3.eh_proj.weight": [32, 64]},
           "gemma4": {"model.layers.2.self_attn.k_proj.weight": [20, 32], "model.layers.3.self_attn.v_proj.weight": [28, 32],
                      "model.layers.3.self_attn.k_norm.weight": [14]}}
 
