@@ -53,4 +53,12 @@ std::optional<std::string_view> in_attention(std::string_view rest) {
   return std::nullopt;
 }
 
+std::string_view without_wrappers(std::string_view name) {
+  constexpr std::string_view kAround[] = {"language_model.model.", "model.", "thinker."};
+  for (const std::string_view around : kAround) {
+    if (name.starts_with(around)) name.remove_prefix(around.size());
+  }
+  return name;
+}
+
 }  // namespace fp8kv

@@ -42,4 +42,9 @@ inline constexpr std::array<std::string_view, 5> kAttentionNames = {
 // "self_attn.k_scale" and for "mixer.k_scale". nullopt for names outside of attention.
 std::optional<std::string_view> in_attention(std::string_view rest);
 
+// A tensor's name without the parts around the language model and its neighbours:
+// "vision_tower.blocks.0" for "model.vision_tower.blocks.0", "mtp.layers.0" for
+// "language_model.model.mtp.layers.0".
+std::string_view without_wrappers(std::string_view name);
+
 }  // namespace fp8kv

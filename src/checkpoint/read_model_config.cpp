@@ -237,16 +237,13 @@ void find_experts(const Checkpoint& checkpoint, ModelConfig& config) {
 // Whether the tensor belongs to a part beside the language model: a vision or audio tower, its
 // projector, or layers that predict further tokens. Such tensors are ignored.
 bool is_other_part(std::string_view name) {
-  constexpr std::string_view kAround[] = {"language_model.model.", "model.", "thinker."};
   constexpr std::string_view kParts[] = {"audio_tower.",           "connector.",    "embed_audio.",
                                          "embed_vision.",          "image_newline", "mlp1.",
                                          "multi_modal_projector.", "mtp.",          "vision_model.",
                                          "vision_embedder.",       "vision_tower.", "visual."};
-  for (const std::string_view around : kAround) {
-    if (name.starts_with(around)) name.remove_prefix(around.size());
-  }
+  const std::string_view inner = without_wrappers(name);
   return std::any_of(std::begin(kParts), std::end(kParts),
-                     [&](std::string_view part) { return name.starts_with(part); });
+                     [&](std::string_view part) { return inner.starts_with(part); });
 }
 
 // Whether the tensor is in a layer behind the last, which predicts the token after the next.

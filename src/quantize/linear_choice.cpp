@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "checkpoint/layer_name.h"
 #include "checkpoint/linear_modules.h"
 #include "checkpoint/quant_config.h"
 #include "config/architectures.h"
@@ -61,11 +62,8 @@ std::vector<RowsApart> rows_apart(const ModelTensor& tensor,
 // Returns "re:.*vision_tower\..*" for "model.vision_tower.layers.0.mlp.fc1". The prefix is left
 // open, because runtimes and their versions differ in it.
 std::string part_pattern(std::string_view name) {
-  constexpr std::string_view kAround[] = {"model.", "thinker."};
-  for (const std::string_view around : kAround) {
-    if (name.starts_with(around)) name.remove_prefix(around.size());
-  }
-  return cat("re:.*", name.substr(0, name.find('.')), "\\..*");
+  const std::string_view inner = without_wrappers(name);
+  return cat("re:.*", inner.substr(0, inner.find('.')), "\\..*");
 }
 
 // The `ignore` entry of a module outside the model's own table: another part, or a layer behind the
