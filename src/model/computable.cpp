@@ -81,6 +81,10 @@ void check_indexer(const ModelConfig& config) {
            cat(rotated, " like its attention"));
   }
   if (!indexer.by_kv_head) return;
+  if (indexer.local_blocks < 1 || indexer.local_blocks > indexer.top_k) {
+    refuse(config, cat("an indexer always chooses the last ", indexer.local_blocks, " blocks"),
+           cat("1 to ", indexer.top_k));
+  }
   for (int64_t index = 0; index < config.n_layers(); ++index) {
     const LayerDescription& layer = config.layer(index);
     if (layer.index_bytes == 0) continue;

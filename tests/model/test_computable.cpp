@@ -252,6 +252,41 @@ TEST_CASE("computable: streams, ways around attention and experts beside others 
         }).starts_with("LlamaForCausalLM: the router has a norm of its own, or experts "));
 }
 
+TEST_CASE("computable: an indexer fits its attention") {
+  const auto refused = [](const std::function<void(IndexerConfig&)>& change) {
+    return refusal([&](ModelConfig& config) {
+      const int64_t rotated = config.layers.front().k_head_dim;
+      config.indexer = IndexerConfig{.n_heads = config.layers.front().n_kv_heads,
+                                     .head_dim = rotated + 2,
+                                     .rope_dim = rotated,
+                                     .top_k = 3,
+                                     .block = 4,
+                                     .local_blocks = 1,
+                                     .by_kv_head = true};
+      for (LayerDescription& layer : config.layers) layer.index_bytes = 8;
+      change(*config.indexer);
+    });
+  };
+  CHECK(refused([](IndexerConfig& indexer) {
+          indexer.by_kv_head = false;
+        }).starts_with("LlamaForCausalLM: an indexer chooses tokens of another kind than its "));
+  CHECK(refused([](IndexerConfig& indexer) {
+          indexer.rope_dim -= 2;
+        }).starts_with("LlamaForCausalLM: an indexer rotates "));
+  CHECK(refused([](IndexerConfig& indexer) { indexer.local_blocks = 0; }) ==
+        "LlamaForCausalLM: an indexer always chooses the last 0 blocks, expected 1 to 3");
+  CHECK(refused([](IndexerConfig& indexer) {
+          indexer.n_heads += 1;
+        }).find("full attention with as many KV heads, which rotate") != std::string::npos);
+}
+
+TEST_CASE("computable: a clamped SwiGLU is in blocks with a plain gate") {
+  CHECK(refusal([](ModelConfig& config) {
+          config.swiglus.assign(config.layers.size(), {.dense = ClampedSwiglu{}});
+          config.block.gate_multiplier = 2;
+        }).starts_with("LlamaForCausalLM: a clamped SwiGLU is in blocks without a gate, "));
+}
+
 TEST_CASE("tensor rows: one whose first part the config has not hides the others") {
   ModelConfig config = tiny_model();
   config.block.gated = false;
