@@ -22,6 +22,19 @@ Rows rows_of(const Batch& batch, int64_t n, const char* op) {
   return rows;
 }
 
+// See AttentionOptions::chosen.
+void place_chosen(const ConstTensorView& chosen, int64_t block, const PagedKv& kv, int64_t rows,
+                  ScoreOptions& scores) {
+  const size_t last = chosen.shape.rank() - 1;
+  scores.chosen = chosen.as<int32_t>();
+  scores.chosen_count = static_cast<int32_t>(chosen.shape[last]);
+  scores.chosen_lists = last == 2 ? static_cast<int32_t>(chosen.shape[1]) : 1;
+  scores.chosen_block = static_cast<int32_t>(block);
+  require(
+      chosen.dtype == DType::i32 && chosen.shape[0] == rows && scores.chosen_lists == kv.n_kv_heads,
+      "attention", "needs chosen tokens of each row and KV head");
+}
+
 }  // namespace
 
 void GpuBackend::embed(const ConstTensorView& table, const ConstTensorView& ids,
@@ -167,22 +180,6 @@ void GpuBackend::rope_append(const RopeAppend& args) {
   FP8KV_GPU::rope_append(device_.stream(), args.q.dtype, rope_arguments(args));
 }
 
-namespace {
-
-// See AttentionOptions::chosen.
-void place_chosen(const ConstTensorView& chosen, int64_t block, const PagedKv& kv,
-                  ScoreOptions& scores) {
-  const size_t last = chosen.shape.rank() - 1;
-  scores.chosen = chosen.as<int32_t>();
-  scores.chosen_count = static_cast<int32_t>(chosen.shape[last]);
-  scores.chosen_lists = last == 2 ? static_cast<int32_t>(chosen.shape[1]) : 1;
-  scores.chosen_block = static_cast<int32_t>(block);
-  require(chosen.dtype == DType::i32 && scores.chosen_lists == kv.n_kv_heads, "attention",
-          "needs chosen tokens of each row and KV head");
-}
-
-}  // namespace
-
 void GpuBackend::attention(const ConstTensorView& q, const PagedKv& kv, const Batch& batch,
                            const AttentionOptions& options, const TensorView& out) {
   if (q.shape[0] == 0) return;
@@ -215,7 +212,9 @@ void GpuBackend::attention(const ConstTensorView& q, const PagedKv& kv, const Ba
             "attention", "needs a sink in the type of q for every head");
     scores.sinks = options.sinks->data;
   }
-  if (options.chosen) place_chosen(*options.chosen, options.chosen_block, kv, scores);
+  if (options.chosen) {
+    place_chosen(*options.chosen, options.chosen_block, kv, q.shape[0], scores);
+  }
   const bool plain = options.chunk == 0 && options.cap == 0.0f && !options.bias && !options.sinks &&
                      (kv.v_in_k > 0 || !options.chosen);
   if (kv.v_in_k > 0) {

@@ -160,6 +160,23 @@ TEST_CASE("Step: runtimes agree on experts and on heads of layers with a window"
         "config.json: sink: is true: a sink of attention is not supported");
 }
 
+TEST_CASE("Step and MiniMax M3: keys for which runtimes have other defaults are there") {
+  CHECK(refusal_of("step3.5", "rope_theta", "null") == "config.json: the key 'rope_theta' is null");
+  CHECK(refusal_of("step3.5-full", "layer_types", "null") ==
+        "config.json: the key 'layer_types' is null");
+  CHECK(refusal_of("step3.5-full", "num_attention_groups", "null") ==
+        "config.json: the key 'num_key_value_heads' is null");
+  const auto refused = [](const std::string& key, const std::string& value) {
+    return test::error_of_config(m3_with("minimax-m3", key, value));
+  };
+  CHECK(refused("num_key_value_heads", "null") ==
+        "config.json: text_config: the key 'num_key_value_heads' is null");
+  CHECK(refused("moe_layer_freq", "null") ==
+        "config.json: text_config: the key 'moe_layer_freq' is null");
+  CHECK(refused("sparse_attention_config", "null") ==
+        "config.json: text_config: the key 'sparse_attention_config' is null");
+}
+
 TEST_CASE("MiniMax M3: keys that transformers or vLLM takes for granted") {
   const auto refused = [](const std::string& key, const std::string& value) {
     return test::error_of_config(m3_with("minimax-m3", key, value));

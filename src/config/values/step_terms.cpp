@@ -218,6 +218,7 @@ class StepTerms {
            " and one for ", quote(kWindow));
     }
     check_scaled();
+    text_.at("rope_theta");  // without it transformers takes 10,000, and vLLM 500,000
     out_.key("rope_parameters").begin_object();
     write_rope(kFull, false);
     if (std::find(windows_.begin(), windows_.end(), true) != windows_.end()) {

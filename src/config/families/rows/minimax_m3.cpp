@@ -97,7 +97,13 @@ void parse_indexer(const Json& config, ModelConfig& out) {
 }
 
 void parse_minimax_m3(const Json& config, ModelConfig& out) {
-  config.at("head_dim");  // the models' default is no quotient
+  // The models' defaults are other numbers than those of the common form.
+  for (const char* key : {"head_dim", "num_key_value_heads"}) config.at(key);
+  // Without these lists transformers and vLLM take other layers.
+  if (!config.has("layer_types")) {
+    config.at("sparse_attention_config").at("sparse_attention_freq");
+  }
+  if (!config.has("mlp_layer_types")) config.at("moe_layer_freq");
   check_granted(config);
   check_rotated_part(
       config, out.ropes.front().rotary_dim > 0 ? out.ropes.front().rotary_dim : out.head_dim());

@@ -74,7 +74,9 @@ void parse_step_experts(const Json& config, ModelConfig& out) {
 void parse_step(const Json& config, ModelConfig& out) {
   check_granted_by_step(config);
   check_window_heads(config, out);
-  config.at("head_dim");  // the models' default is no quotient
+  // The models' defaults are other numbers than those of the common form. Without layer_types
+  // transformers has no windows, and vLLM one in every second layer.
+  for (const char* key : {"head_dim", "num_key_value_heads", "layer_types"}) config.at(key);
   out.qkv_bias = out.o_bias = config.get_bool("attention_bias", false);
   out.block.norm_plus_one = true;
   out.block.qk_norm = QkNorm::per_head;
