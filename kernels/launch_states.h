@@ -36,10 +36,10 @@ struct RecurrenceArguments {
   const void* q = nullptr;          // [n, k_heads, k_dim]
   const void* k = nullptr;          // [n, k_heads, k_dim], q's type
   const void* v = nullptr;          // [n, v_heads, v_dim], q's type
-  const float* step = nullptr;      // [n, v_heads]
+  const float* step = nullptr;      // [n, v_heads], or [n, v_heads, k_dim] if by_row
   const float* strength = nullptr;  // [n, v_heads]; may be null
   const void* a_log = nullptr;      // [v_heads], a_log_dtype
-  const void* step_bias = nullptr;  // [v_heads], step_bias_dtype
+  const void* step_bias = nullptr;  // as many as steps of a row, step_bias_dtype
   const void* skip = nullptr;       // [v_heads], skip_dtype; may be null
   float* state = nullptr;           // [slots, v_heads, blocks, k_dim, kStateColumns]
   void* out = nullptr;              // [n, v_heads, v_dim], q's type
@@ -49,6 +49,8 @@ struct RecurrenceArguments {
   DType skip_dtype = DType::f32;
   float least_step = 0.0f;
   float most_step = 0.0f;
+  float most_strength = 1.0f;
+  bool by_row = false;  // each row of a state decays by its own step
   StateUpdate update = StateUpdate::delta;
   bool unit = false;
   int32_t k_heads = 0;

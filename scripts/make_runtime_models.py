@@ -62,7 +62,14 @@ MellumForCausalLM mellum
 PersimmonForCausalLM persimmon
 PhimoeForCausalLM phimoe
 PhiMoEForCausalLM phimoe
+Phi4MultimodalForCausalLM phi4_multimodal
+Phi4MMForCausalLM phi4mm
+MptForCausalLM mpt
+MPTForCausalLM mpt
 MiMoV2FlashForCausalLM mimo_v2_flash
+MuseGlimmerForConditionalGeneration muse_glimmer
+OlmoHybridForCausalLM olmo_hybrid
+KimiLinearForCausalLM kimi_linear
 LagunaForCausalLM laguna
 MiniMaxM3SparseForConditionalGeneration minimax_m3_vl
 Step3p5ForCausalLM step3p5
@@ -77,6 +84,7 @@ SarvamMoEForCausalLM sarvam_moe
 Cohere2MoeForCausalLM cohere2_moe
 Lfm2ForCausalLM lfm2
 Lfm2MoeForCausalLM lfm2_moe
+Lfm3ForCausalLM lfm3
 ApertusForCausalLM apertus
 NanoChatForCausalLM nanochat
 BloomForCausalLM bloom
@@ -97,6 +105,9 @@ Gemma4UnifiedForConditionalGeneration gemma4_unified
 Exaone4_5_ForConditionalGeneration exaone4_5
 Qwen2_5OmniForConditionalGeneration qwen2_5_omni
 Qwen2_5OmniModel qwen2_5_omni
+NemotronH_Omni_Reasoning_V3 nemotron_h_omni
+NemotronH_Nano_Omni_Reasoning_V3 NemotronH_Nano_Omni_Reasoning_V3
+NemotronH_Nano_VL_V2 NemotronH_Nano_VL_V2
 InternS1ForConditionalGeneration interns1
 LlamaForCausalLMEagle3 llama_eagle3
 """.split()

@@ -55,11 +55,15 @@ void GpuBackend::recur(const Recurrence& args, const Batch& batch, const TensorV
               is_compute_dtype(args.a_log.dtype) && is_compute_dtype(args.step_bias.dtype) &&
               (!args.skip || is_compute_dtype(args.skip->dtype)),
           "recur", "needs one type of f32, f16 and bf16, and f32 for steps and strengths");
+  const int64_t steps = args.step.shape[1];
   RecurrenceArguments arguments;
   arguments.rows = state_rows(batch);
   require(args.k.shape == args.q.shape && args.v.shape == out.shape &&
               args.v.shape[1] % args.k.shape[1] == 0 && args.k.shape[2] <= kMostStateRows &&
               (!args.skip || args.skip->shape.elements() == args.v.shape[1]) &&
+              args.step_bias.shape.elements() == steps &&
+              (steps == args.v.shape[1] || (steps == args.v.shape[1] * args.k.shape[2] &&
+                                            args.v.shape[1] == args.k.shape[1])) &&
               args.v.shape[1] <= kMostAcross && arguments.rows.n_seqs <= kMostAcross,
           "recur", "shapes do not fit");
   arguments.q = args.q.data;
@@ -77,6 +81,8 @@ void GpuBackend::recur(const Recurrence& args, const Batch& batch, const TensorV
   }
   arguments.least_step = args.least_step;
   arguments.most_step = args.most_step;
+  arguments.most_strength = args.most_strength;
+  arguments.by_row = steps != args.v.shape[1];
   arguments.state = args.state.as<float>();
   arguments.out = out.data;
   arguments.update = args.update;

@@ -75,9 +75,10 @@ __global__ void causal_conv_kernel(ConvArguments arguments) {
   }
 }
 
-// Shared memory of a block of recur_kernel: the state, Q and K.
-constexpr size_t recur_bytes(int k_dim) {
-  return (static_cast<size_t>(k_dim * (kColumns + 2)) * sizeof(float) + 15) / 16 * 16;
+// Shared memory of a block of recur_kernel: the state, Q and K, and the decays of rows.
+constexpr size_t recur_bytes(int k_dim, bool by_row) {
+  const int columns = kColumns + (by_row ? 3 : 2);
+  return (static_cast<size_t>(k_dim * columns) * sizeof(float) + 15) / 16 * 16;
 }
 
 __device__ inline float number_at(const void* data, DType dtype, int64_t i) {
@@ -86,16 +87,25 @@ __device__ inline float number_at(const void* data, DType dtype, int64_t i) {
   return static_cast<const float*>(data)[i];
 }
 
+// The clamped time step number `at`. A NaN stays.
+__device__ inline float step_at(const RecurrenceArguments& arguments, int64_t at, float bias) {
+  const float raw = arguments.step[at] + bias;
+  const float free = raw > 20.0f ? raw : log1p_exact(exp_exact(raw));
+  const float least = free < arguments.least_step ? arguments.least_step : free;
+  return least > arguments.most_step ? arguments.most_step : least;
+}
+
 // One warp per sequence, head of V and block of columns; a lane has one column, or none.
-template <typename T>
+template <typename T, bool kByRow>
 __global__ void recur_kernel(RecurrenceArguments arguments) {
   after_previous();
   Shared shared;
   const int k_dim = arguments.k_dim, lane = lane_index();
   const bool has_column = lane < kColumns;
-  float* state = shared.take<float>(k_dim * (kColumns + 2));
+  float* state = shared.take<float>(k_dim * (kColumns + (kByRow ? 3 : 2)));
   float* q = state + k_dim * kColumns;
   float* k = q + k_dim;
+  float* decays = k + k_dim;  // of rows
   const int block = block_index().x, head = block_index().y;
   const int n_blocks = grid_size().x, v_heads = arguments.v_heads;
   const OfSequence of = of_sequence(arguments.rows, block_index().z);
@@ -110,7 +120,10 @@ __global__ void recur_kernel(RecurrenceArguments arguments) {
   }
   const int k_head = head / (v_heads / arguments.k_heads);
   const float rate = -exp_exact(number_at(arguments.a_log, arguments.a_log_dtype, head));
-  const float bias = number_at(arguments.step_bias, arguments.step_bias_dtype, head);
+  const auto bias_at = [&](int64_t i) {
+    return number_at(arguments.step_bias, arguments.step_bias_dtype, i);
+  };
+  const float bias = kByRow ? 0.0f : bias_at(head);
   const bool skips = arguments.skip != nullptr;
   const float skip = skips ? number_at(arguments.skip, arguments.skip_dtype, head) : 0.0f;
   for (int64_t row = of.first; row < of.end; ++row) {
@@ -135,20 +148,27 @@ __global__ void recur_kernel(RecurrenceArguments arguments) {
       }
       product *= of_q * of_k;
     }
-    warp_sync();
     const int64_t at = row * v_heads + head;
-    const float raw = arguments.step[at] + bias;
-    const float free = raw > 20.0f ? raw : log1p_exact(exp_exact(raw));
-    const float least = free < arguments.least_step ? arguments.least_step : free;  // a NaN stays
-    const float step = least > arguments.most_step ? arguments.most_step : least;
-    const float decay = exp_exact(rate * step);
+    if constexpr (kByRow) {
+      for (int i = lane; i < k_dim; i += kWarp) {
+        const float own = step_at(arguments, at * k_dim + i, bias_at(int64_t{head} * k_dim + i));
+        decays[i] = exp_exact(rate * own);
+      }
+    }
+    warp_sync();
+    const float step = kByRow ? 0.0f : step_at(arguments, at, bias);
+    const float decay = kByRow ? 1.0f : exp_exact(rate * step);
     const float strength =
-        arguments.strength == nullptr ? step : 1.0f / (1.0f + exp_exact(-arguments.strength[at]));
+        arguments.strength == nullptr
+            ? step
+            : arguments.most_strength * (1.0f / (1.0f + exp_exact(-arguments.strength[at])));
     if (has_column) {
       float of_k = 0.0f, of_q = 0.0f;
       for (int i = 0; i < k_dim; ++i) {
-        of_k = fused(state[i * kColumns + lane], k[i], of_k);
-        of_q = fused(state[i * kColumns + lane], q[i], of_q);
+        float& cell = state[i * kColumns + lane];
+        if constexpr (kByRow) cell *= decays[i];
+        of_k = fused(cell, k[i], of_k);
+        of_q = fused(cell, q[i], of_q);
       }
       const int64_t v_at = at * arguments.v_dim + column;
       const float v = counts ? static_cast<const T*>(arguments.v)[v_at].value() : 0.0f;
@@ -185,7 +205,9 @@ void recur(Stream stream, DType dtype, const RecurrenceArguments& arguments) {
     const Grid grid{static_cast<unsigned>(state_blocks(arguments.v_dim)),
                     static_cast<unsigned>(arguments.v_heads),
                     static_cast<unsigned>(arguments.rows.n_seqs)};
-    launch("recur", recur_kernel<T>, grid, kWarp, recur_bytes(arguments.k_dim), stream, arguments);
+    const auto kernel = arguments.by_row ? recur_kernel<T, true> : recur_kernel<T, false>;
+    launch("recur", kernel, grid, kWarp, recur_bytes(arguments.k_dim, arguments.by_row), stream,
+           arguments);
   });
 }
 

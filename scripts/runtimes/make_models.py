@@ -63,6 +63,17 @@ FAMILIES = {
                          num_sliding_attention_heads=2, layer_types=["full_attention", "sliding_attention"],
                          mlp_layer_types=["dense", "sparse"]),
         vision_config=dict(width=128, layers=1, heads=2, image_size=28, patch_size=14), image_token_id=3),
+    "muse_glimmer": dict(
+        text_config=dict(DENSE, head_dim=64, sliding_window=128, layer_types=["sliding_attention", "full_attention"],
+                         layer_rope_theta=[500000.0, 0], rope_parameters=dict(rope_type="default", rope_theta=500000.0)),
+        vision_config=dict(hidden_size=128, intermediate_size=128, num_hidden_layers=1, num_attention_heads=2, patch_size=14,
+                           pos_emb_height=4, pos_emb_width=4, output_dim=512, adapter_dim=128),  # two keys of vLLM's own
+        out_hidden_size=512, projector_hidden_size=128, image_token_id=3, video_token_id=4),
+    "olmo_hybrid": dict(HYBRID, num_attention_heads=4, layer_types=["linear_attention", "linear_attention", "linear_attention", "full_attention"],
+                        rope_parameters=dict(rope_type="default", rope_theta=None)),
+    "kimi_linear": dict(MLA, model_max_length=512, num_hidden_layers=3, q_lora_rank=None, num_experts=8, num_experts_per_token=2, num_expert_group=1,
+                        num_shared_experts=1, mla_use_nope=True,
+                        linear_attn_config=dict(full_attn_layers=[2], kda_layers=[1, 3], head_dim=64, num_heads=4, short_conv_kernel_size=4)),
     "gemma3_text": dict(DENSE, head_dim=64, query_pre_attn_scalar=64),
     "mixtral": dict(DENSE, head_dim=64, num_local_experts=4, num_experts_per_tok=2,
                     sliding_window=None),
@@ -119,7 +130,25 @@ def write_published_m3(saved, folder):
     return saved
 
 
-PUBLISHED = {"step3p5": write_published_step, "minimax_m3_vl": write_published_m3}
+def rename_tensors(folder, renamed):
+    """As published files name them: transformers saves names that vLLM does not load."""
+    path = folder / "model.safetensors"
+    save_file({renamed(name): tensor for name, tensor in load_file(path).items()}, path, metadata={"format": "pt"})
+
+
+def write_published_olmo(saved, folder):
+    rename_tensors(folder, lambda name: name.replace("attention_layer_norm", "input_layernorm")
+                   .replace("feedforward_layer_norm", "post_attention_layernorm"))
+    return saved
+
+
+def write_published_kimi(saved, folder):
+    rename_tensors(folder, lambda name: name.replace(".layers.0.block_sparse_moe.", ".layers.0.mlp."))
+    return saved
+
+
+PUBLISHED = {"step3p5": write_published_step, "minimax_m3_vl": write_published_m3, "olmo_hybrid": write_published_olmo,
+             "kimi_linear": write_published_kimi}
 
 
 def make(family, folder):
@@ -150,16 +179,17 @@ def make(family, folder):
     names = {name for name, _ in model.named_modules()}
     text = getattr(config, "text_config", config)
     # Modules of attention. Nemotron-H has a mixer in every layer, so its name alone is not enough.
-    ends = ("self_attn", "mixer.k_proj", "attn", "attention", "self_attention")
+    latent = "kv_lora_rank" in values
+    ends = ("self_attn.kv_b_proj",) if latent else ("self_attn", "mixer.k_proj", "attn", "attention", "self_attention")
     cached = [layer for layer in range(text.num_hidden_layers)
               if any(name.endswith(f".{stack}.{layer}.{end}")
                      for name in names for stack in ("layers", "h") for end in ends)]
-    one_head = "kv_lora_rank" in values or getattr(text, "multi_query", False) and family == "gpt_bigcode"
+    one_head = latent or getattr(text, "multi_query", False) and family == "gpt_bigcode"
     kv_heads = 1 if one_head else values.get("num_kv_heads") or getattr(
         text, "num_key_value_heads", None) or text.num_attention_heads
     Path(str(folder) + ".json").write_text(
         json.dumps({"model_type": model_type, "layers": text.num_hidden_layers, "cached": cached,
-                    "kv_heads": kv_heads, "latent": "kv_lora_rank" in values}))
+                    "kv_heads": kv_heads, "latent": latent}))
 
 
 def main():

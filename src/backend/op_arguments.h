@@ -205,14 +205,19 @@ struct CausalConv {
 
 // How rows change the state of their sequence; each head of V has a state. With t = softplus(step +
 // step_bias), clamped to [least_step, most_step], a state decays by exp(-exp(a_log) * t). It then
-// takes in the row with strength sigmoid(strength), or with strength t if `strength` is absent.
+// takes in the row with strength most_strength * sigmoid(strength), or with strength t if
+// `strength` is absent. Steps may be given for each row of a state: then each decays by its own.
 struct Recurrence {
   StateUpdate update = StateUpdate::delta;  // not none
   ConstTensorView q, k;  // [n, k_heads, k_dim], activation dtype; k_dim <= kMostStateRows
   ConstTensorView v;     // [n, v_heads, v_dim], activation dtype
-  ConstTensorView step;  // [n, v_heads] f32
+  // [n, v_heads] f32; or [n, v_heads * k_dim], which REQUIRES StateUpdate::delta and v_heads ==
+  // k_heads.
+  ConstTensorView step;
   std::optional<ConstTensorView> strength;  // [n, v_heads] f32
-  ConstTensorView a_log, step_bias;         // [v_heads], any compute dtype
+  float most_strength = 1.0f;
+  ConstTensorView a_log;      // [v_heads], any compute dtype
+  ConstTensorView step_bias;  // one for each step of a row, any compute dtype
   float least_step = 0.0f;
   float most_step = std::numeric_limits<float>::infinity();
   // [v_heads], any compute dtype: the output gets V times this added. Absent: nothing is added.

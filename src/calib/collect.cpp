@@ -254,9 +254,9 @@ class Collector {
         counters, {reinterpret_cast<const std::byte*>(zeros.data()), DType::u64, counters.shape});
   }
 
-  // In latent attention, V is the latent.
+  // In latent attention, V is the latent. Layers that keep a state have none.
   std::optional<float> latent_amax(const LayerMagnitudes& layer) const {
-    if (!config_.latent) return std::nullopt;
+    if (!config_.latent || layer.v.empty()) return std::nullopt;
     return layer.v.front().amax;
   }
 

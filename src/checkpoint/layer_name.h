@@ -20,7 +20,9 @@ struct LayerName {
 
 // The names that models give their stack of layers. Nearly all use the first; GPT-2, Falcon and
 // StarCoder 1 use the second. EAGLE-3 drafters have one layer under the third, without a number.
-inline constexpr std::array<std::string_view, 3> kLayersNames = {"layers.", "h.", "midlayer."};
+// MPT uses the last.
+inline constexpr std::array<std::string_view, 4> kLayersNames = {"layers.", "h.", "midlayer.",
+                                                                 "blocks."};
 
 // Splits a name at its last "layers.", or else at its last "h." or "midlayer.". Returns nullopt
 // unless a plain decimal number follows, where the layers have numbers.

@@ -44,7 +44,7 @@ const Refusal kRefusals[] = {
     {[](const ModelConfig& config) { return config.shares_caches(config.n_layers()); },
      "has layers that read the cache of another layer, whose queries would need its factors",
      kOtherCaches},
-    {[](const ModelConfig& config) { return config.block.qk_norm == QkNorm::plain; },
+    {[](const ModelConfig& config) { return is_plain(config.block.qk_norm); },
      "normalises Q and K without weights, which takes factors out again", kOtherCaches},
     {takes_v_from_k, "takes V from the projection of K, which factors would change", kOtherCaches},
     {[](const ModelConfig& config) { return config.dtype == DType::f16; },

@@ -96,10 +96,12 @@ void check_indexer(const ModelConfig& config) {
   }
 }
 
-// Checks that all layers use latent attention, in the latent's sizes, or that none does.
+// Checks that all layers with attention use latent attention, in the latent's sizes, or that none
+// does.
 void check_latent(const ModelConfig& config) {
   const LatentConfig latent = config.latent.value_or(LatentConfig());
   for (int64_t index = 0; index < config.n_layers(); ++index) {
+    if (config.latent && !config.attends(index)) continue;
     const LayerDescription& layer = config.layer(index);
     const bool fits = !config.latent || (layer.n_kv_heads == 1 && layer.v_head_dim == latent.rank &&
                                          layer.own_k_dim() == latent.rope_dim);
@@ -185,13 +187,13 @@ void check_block(const ModelConfig& config) {
     refuse(config, "norms without weights are behind blocks, or have a bias",
            "norms before the blocks");
   }
-  const bool by_head = block.qk_norm == QkNorm::per_head || block.qk_norm == QkNorm::plain;
+  const bool by_head = block.qk_norm == QkNorm::per_head || is_plain(block.qk_norm);
   if (config.qk_norm_rotated && (!by_head || block.v_norm)) {
     refuse(config, "Q and K are normalised after their rotation",
            "QkNorm::per_head or plain, and no norm of V");
   }
   for (int64_t i = 0; config.qk_norm_rotated && i < config.n_layers(); ++i) {
-    if (block.qk_norm != QkNorm::plain || !config.attends(i) || config.turns(i)) continue;
+    if (!is_plain(block.qk_norm) || !config.attends(i) || config.turns(i)) continue;
     refuse(config, cat("layer ", i, " norms Q and K after a rotation, and has none"), "a rotation");
   }
   for (const RopeConfig& rope : config.ropes) {
@@ -204,11 +206,28 @@ void check_block(const ModelConfig& config) {
   }
 }
 
+// Checks what only layers that keep a state have.
+void check_states(const ModelConfig& config) {
+  if (config.block.states_normed_before && config.block.norm_place != NormPlace::after) {
+    refuse(config, "layers that keep a state have norms of another place than others",
+           "norms after the blocks in the others");
+  }
+  if (!config.recurrence || !config.recurrence->steps_by_row) return;
+  const RecurrenceConfig& state = *config.recurrence;
+  if (state.update == StateUpdate::delta && state.k_heads == state.v_heads) return;
+  refuse(config, "rows of a state decay by steps of their own",
+         "StateUpdate::delta, and as many heads of V as of K");
+}
+
 // Checks that no block with multipliers of its own has a feature that is computed without them.
 void check_multipliers(const ModelConfig& config) {
   const BlockConfig& block = config.block;
   if (block.attention_in_multiplier != 1.0 && !norms_input(block.norm_place)) {
     refuse(config, "rows that go into attention are multiplied and not normed", "both or neither");
+  }
+  if (block.q_multiplier != 1.0 && !is_plain(block.qk_norm)) {
+    refuse(config, "Q is multiplied and not normed, or normed with weights",
+           "a norm without weights");
   }
   if (block.v_multiplier != 1.0 &&
       (config.latent || config.qk_norm_rotated || block.v_norm || block.qk_norm != QkNorm::none)) {
@@ -302,6 +321,7 @@ void check_computable(const ModelConfig& config) {
   check_ropes(config);
   check_block(config);
   check_multipliers(config);
+  check_states(config);
   check_convolution(config);
   check_experts(config);
   check_swiglus(config);

@@ -17,16 +17,17 @@ namespace fp8kv {
 namespace {
 
 // Whether a block's output, times `multiplier`, is added to the residual stream unchanged.
-bool adds_plainly(const BlockConfig& block, double multiplier) {
-  return !norms_output(block.norm_place) && block.residual_multiplier * multiplier == 1.0;
+bool adds_plainly(NormPlace place, const BlockConfig& block, double multiplier) {
+  return !norms_output(place) && block.residual_multiplier * multiplier == 1.0;
 }
 
 // Whether every block's output is added unchanged.
 bool all_add_plainly(const ModelConfig& config) {
   const BlockConfig& block = config.block;
   const double of_state = config.recurrence ? config.recurrence->multipliers.out : 1.0;
-  return adds_plainly(block, block.attention_out_multiplier) &&
-         adds_plainly(block, block.down_multiplier) && adds_plainly(block, of_state);
+  const NormPlace place = block.norm_place;
+  return adds_plainly(place, block, block.attention_out_multiplier) &&
+         adds_plainly(place, block, block.down_multiplier) && adds_plainly(place, block, of_state);
 }
 
 const ModelConfig& checked(const ModelConfig& config) {
@@ -86,8 +87,7 @@ Forward::Forward(Backend& backend, const ModelConfig& config, int64_t max_rows,
 TensorView Forward::recur(const LayerWeights& weights, const ConstTensorView& x, const Batch& batch,
                           const LayerState& state) {
   const double multiplier = config_.recurrence->multipliers.in;
-  return state_->run(*weights.state,
-                     entered(x, input_norm(weights.attn_norm, x.shape[0]), multiplier), batch,
+  return state_->run(*weights.state, entered(x, attn_input(weights, x.shape[0]), multiplier), batch,
                      state);
 }
 
@@ -143,7 +143,7 @@ AttentionInputs Forward::project(int64_t index, const LayerWeights& weights, con
       {},
       x,
   };
-  const InputNorm in = input_norm(weights.attn_norm, n);
+  const InputNorm in = attn_input(weights, n);
   const double multiplier = config_.block.attention_in_multiplier;
   const RopeAppend args = ropes_.rotation(config_.layer_ropes[static_cast<size_t>(index)], inputs,
                                           batch, kv, magnitudes);
@@ -174,8 +174,8 @@ std::optional<ConstTensorView> Forward::choose(int64_t index, const LayerWeights
   if (weights.indexer) {
     const int64_t n = inputs.q.shape[0];
     // Latent attention leaves its normed input in memory.
-    const ConstTensorView rows = latent_ ? view_of(normed_, n, config_.dim)
-                                         : entered(inputs.x, input_norm(weights.attn_norm, n), 1.0);
+    const ConstTensorView rows =
+        latent_ ? view_of(normed_, n, config_.dim) : entered(inputs.x, attn_input(weights, n), 1.0);
     indexer_->run(*weights.indexer, {rows, latent_ ? latent_->q_vector(n) : rows},
                   ropes_.rotation(config_.layer_ropes[static_cast<size_t>(index)], inputs, batch,
                                   choice.keys, std::nullopt),
@@ -189,9 +189,14 @@ void Forward::append(const AttentionInputs& inputs, const Batch& batch, const Pa
 }
 
 // The config says which norms exist, not the weights that were found.
-InputNorm Forward::input_norm(const std::optional<Norm>& norm, int64_t rows) const {
-  FP8KV_ASSERT(norm.has_value() == norms_input(config_.block.norm_place));
-  return {norm, view_of(normed_, rows, config_.dim)};
+InputNorm Forward::attn_input(const LayerWeights& weights, int64_t rows) const {
+  FP8KV_ASSERT(weights.attn_norm.has_value() == norms_input(weights.norm_place));
+  return {weights.attn_norm, view_of(normed_, rows, config_.dim)};
+}
+
+InputNorm Forward::ffn_input(const LayerWeights& weights, int64_t rows) const {
+  FP8KV_ASSERT(weights.ffn_norm.has_value() == norms_input(weights.norm_place));
+  return {weights.ffn_norm, view_of(normed_, rows, config_.dim)};
 }
 
 // Rows x as products take them, normalised and times `multiplier`; x itself if there is no norm.
@@ -248,17 +253,19 @@ void Forward::finish_stream(const LayerWeights& weights, const MixedRows& mixed,
   if (config_.block.parallel) made = weights.experts ? mix(weights, x) : hidden(weights, x);
   if (mixed.attended) add_attended(weights, *mixed.attended, x);
   if (mixed.read) {
-    add_output(weights.state->out, *mixed.read, weights.attn_post_norm, x,
-               config_.recurrence->multipliers.out);
+    add_output(weights.state->out, *mixed.read,
+               {weights.norm_place, weights.attn_post_norm, config_.recurrence->multipliers.out},
+               x);
   }
   if (weights.experts && weights.experts->beside) {
     mix_beside_dense(weights, x);
   } else if (weights.experts) {
     if (!made) made = mix(weights, x);
-    join(*made, weights.ffn_post_norm, x, config_.experts->multiplier);
+    join(*made, {weights.norm_place, weights.ffn_post_norm, config_.experts->multiplier}, x);
   } else if (weights.feeds_forward) {
     if (!made) made = hidden(weights, x);
-    add_output(weights.down, *made, weights.ffn_post_norm, x, config_.block.down_multiplier);
+    add_output(weights.down, *made,
+               {weights.norm_place, weights.ffn_post_norm, config_.block.down_multiplier}, x);
   }
 }
 
@@ -270,11 +277,11 @@ void Forward::add_attended(const LayerWeights& weights, const ConstTensorView& a
   if (latent_) flat = latent_->values(*weights.latent, attended);
   std::optional<TensorView> around;
   if (weights.laurel) {
-    around =
-        laurel_->run(*weights.laurel, entered(x, input_norm(weights.attn_norm, x.shape[0]), 1.0));
+    around = laurel_->run(*weights.laurel, entered(x, attn_input(weights, x.shape[0]), 1.0));
   }
-  add_output(weights.o, weights.attn_gate ? gated(weights, flat, x) : flat, weights.attn_post_norm,
-             x, config_.block.attention_out_multiplier);
+  add_output(weights.o, weights.attn_gate ? gated(weights, flat, x) : flat,
+             {weights.norm_place, weights.attn_post_norm, config_.block.attention_out_multiplier},
+             x);
   if (!around) return;
   backend_.add(x, *around, 1.0f);
   backend_.scale(x, std::sqrt(0.5f), 0.0f);
@@ -295,14 +302,14 @@ TensorView Forward::layer_input_term(const LayerInput& weights, const ConstTenso
 ConstTensorView Forward::gated(const LayerWeights& weights, const ConstTensorView& attended,
                                const ConstTensorView& x) {
   const ConstTensorView rows =
-      entered(x, input_norm(weights.attn_norm, x.shape[0]), config_.block.attention_in_multiplier);
+      entered(x, attn_input(weights, x.shape[0]), config_.block.attention_in_multiplier);
   return attention_gate_->run(weights.attn_gate.value(), rows, attended);
 }
 
 // The output of a layer's experts. Beside attention it waits in memory of its own.
 TensorView Forward::mix(const LayerWeights& weights, const TensorView& x) {
   const int64_t n = x.shape[0];
-  const ConstTensorView rows = entered(x, input_norm(weights.ffn_norm, n), 1.0);
+  const ConstTensorView rows = entered(x, ffn_input(weights, n), 1.0);
   const TensorView output =
       config_.block.parallel ? mixed_.first(n) : view_of(output_, n, config_.dim);
   experts_->choose(*weights.experts, rows);
@@ -325,37 +332,31 @@ void Forward::mix_beside_dense(const LayerWeights& weights, const TensorView& x)
   experts_->run(experts, rows, mixed);
   backend_.norm(mixed, experts.beside->experts_post, mixed);
   backend_.add(output, mixed, 1.0f);
-  join(output, weights.ffn_post_norm, x);
+  join(output, {weights.norm_place, weights.ffn_post_norm}, x);
 }
 
 // The feed-forward part up to its last product.   [n, hidden_dim]
 TensorView Forward::hidden(const LayerWeights& weights, const TensorView& x) {
-  return dense_->run(weights, x, input_norm(weights.ffn_norm, x.shape[0]));
+  return dense_->run(weights, x, ffn_input(weights, x.shape[0]));
 }
 
-// The residual connection: adds a block's output, `multiplier` times `linear` of `from`, to the
-// stream.
-void Forward::add_output(const Linear& linear, const ConstTensorView& from,
-                         const std::optional<Norm>& post_norm, const TensorView& x,
-                         double multiplier) {
-  const BlockConfig& block = config_.block;
-  if (adds_plainly(block, multiplier)) {
-    backend_.linear(from, std::array{project_onto(linear, x)});
-  } else {
+// The residual connection: adds a block's output, which is `linear` of `from`, to the stream.
+void Forward::add_output(const Linear& linear, const ConstTensorView& from, const BlockEnd& end,
+                         const TensorView& x) {
+  if (!adds_plainly(end.place, config_.block, end.multiplier)) {
     const TensorView output = view_of(output_, x.shape[0], config_.dim);
     backend_.linear(from, std::array{project_to(linear, output)});
-    return join(output, post_norm, x, multiplier);
+    return join(output, end, x);
   }
-  if (block.norm_place == NormPlace::after_add) backend_.norm(x, post_norm.value(), x);
+  backend_.linear(from, std::array{project_onto(linear, x)});
+  if (end.place == NormPlace::after_add) backend_.norm(x, end.norm.value(), x);
 }
 
 // The residual connection for a block's output in memory of its own.
-void Forward::join(const TensorView& output, const std::optional<Norm>& post_norm,
-                   const TensorView& x, double multiplier) {
-  const BlockConfig& block = config_.block;
-  if (norms_output(block.norm_place)) backend_.norm(output, post_norm.value(), output);
-  backend_.add(x, output, static_cast<float>(block.residual_multiplier * multiplier));
-  if (block.norm_place == NormPlace::after_add) backend_.norm(x, post_norm.value(), x);
+void Forward::join(const TensorView& output, const BlockEnd& end, const TensorView& x) {
+  if (norms_output(end.place)) backend_.norm(output, end.norm.value(), output);
+  backend_.add(x, output, static_cast<float>(config_.block.residual_multiplier * end.multiplier));
+  if (end.place == NormPlace::after_add) backend_.norm(x, end.norm.value(), x);
 }
 
 void Forward::head(const HeadWeights& weights, const TensorView& x, const ConstTensorView& rows,

@@ -102,7 +102,14 @@ class Forward {
 
  private:
   TensorView view_of(const Tensor& buffer, int64_t rows, int64_t width) const;
-  InputNorm input_norm(const std::optional<Norm>& norm, int64_t rows) const;
+  // How a block's output joins the stream.
+  struct BlockEnd {
+    NormPlace place;
+    const std::optional<Norm>& norm;
+    double multiplier = 1.0;
+  };
+  InputNorm attn_input(const LayerWeights& weights, int64_t rows) const;
+  InputNorm ffn_input(const LayerWeights& weights, int64_t rows) const;
   ConstTensorView entered(const ConstTensorView& x, const InputNorm& in, double multiplier);
   void multiply(const TensorView& x, double multiplier);
   void finish_stream(const LayerWeights& weights, const MixedRows& mixed, const TensorView& x);
@@ -113,11 +120,9 @@ class Forward {
   void mix_beside_dense(const LayerWeights& weights, const TensorView& x);
   TensorView layer_input_term(const LayerInput& weights, const ConstTensorView& input,
                               const ConstTensorView& x);
-  void join(const TensorView& output, const std::optional<Norm>& post_norm, const TensorView& x,
-            double multiplier = 1.0);
-  void add_output(const Linear& linear, const ConstTensorView& from,
-                  const std::optional<Norm>& post_norm, const TensorView& x,
-                  double multiplier = 1.0);
+  void join(const TensorView& output, const BlockEnd& end, const TensorView& x);
+  void add_output(const Linear& linear, const ConstTensorView& from, const BlockEnd& end,
+                  const TensorView& x);
 
   Backend& backend_;
   const ModelConfig& config_;

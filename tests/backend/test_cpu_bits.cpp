@@ -93,7 +93,8 @@ std::vector<float> by_states(const CpuKernels& kernels) {
   const std::vector<float> k = test::random_floats(rng, 17), q = test::random_floats(rng, 17),
                            delta = test::random_floats(rng, kStateColumns);
   std::vector<float> sums(2 * kStateColumns);
-  const StateWrite write{k.data(), delta.data(), 0.9f};
+  const float decay = 0.9f;
+  const StateWrite write{k.data(), delta.data(), &decay};
   const StateRead read{k.data(), q.data(), sums.data(), sums.data() + kStateColumns};
   kernels.state_pass(block, 17, &write, &read);
   return sums;

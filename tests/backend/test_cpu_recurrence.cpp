@@ -28,6 +28,8 @@ std::vector<Named> scenes() {
        {.update = StateUpdate::add, .skip = true, .least_step = 0.5f, .most_step = 0.9f}});
   all.push_back({"add, with gates around the convolution",
                  {.update = StateUpdate::add, .conv_bias = true, .conv_gated = true}});
+  all.push_back({"delta, with a step for each row",
+                 {.k_heads = 3, .k_dim = 9, .v_heads = 3, .by_row = true, .most_strength = 2.0f}});
   all.push_back({"a long sequence that is not kept",
                  {.k_dim = 32, .lengths = {200}, .slots = {-1}, .n_slots = 1}});
   for (Named& each : all) each.scene.randomise(7);
@@ -66,6 +68,10 @@ TEST_CASE("recur and causal_conv: how rows are cut into steps changes no bit") {
     const auto whole = test::run_steps(*backend, scene, {whole_step(scene)});
     CHECK(test::run_steps(*backend, scene, one_by_one) == whole);
     CHECK(test::run_steps(*threads, scene, together) == whole);
+    RecurrenceScene by_row{.k_heads = 4, .by_row = true};
+    by_row.randomise(13);
+    CHECK(test::run_steps(*threads, by_row, one_by_one) ==
+          test::run_steps(*backend, by_row, {whole_step(by_row)}));
     RecurrenceScene unkept = scene;
     unkept.slots = {-1, -1, -1};
     CHECK(test::run_steps(*threads, unkept, {whole_step(unkept)}).same_rows(whole));

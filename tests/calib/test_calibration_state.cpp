@@ -9,7 +9,7 @@
 #include "base/digest.h"
 #include "base/rng.h"
 #include "calib/collect.h"
-#include "checkpoint/read_model_config.h"
+#include "checkpoint/model/read_model_config.h"
 #include "support/expect_error.h"
 #include "support/models/tiny_checkpoint.h"
 #include "support/skip.h"

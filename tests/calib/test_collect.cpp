@@ -6,7 +6,7 @@
 
 #include "backend/cpu/cpu_backend.h"
 #include "calib/collect.h"
-#include "checkpoint/read_model_config.h"
+#include "checkpoint/model/read_model_config.h"
 #include "data/dataset.h"
 #include "json/json.h"
 #include "support/expect_error.h"

@@ -9,7 +9,7 @@
 #include "calib/collect.h"
 #include "calib/rounds.h"
 #include "checkpoint/drafts/draft_model.h"
-#include "checkpoint/read_model_config.h"
+#include "checkpoint/model/read_model_config.h"
 #include "support/models/draft_golden.h"
 #include "support/models/family_model.h"
 

@@ -7,7 +7,7 @@
 #include "calib/collect.h"
 #include "calib/rounds.h"
 #include "checkpoint/drafts/drafter.h"
-#include "checkpoint/read_model_config.h"
+#include "checkpoint/model/read_model_config.h"
 #include "support/expect_error.h"
 #include "support/models/drafter_golden.h"
 

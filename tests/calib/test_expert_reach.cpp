@@ -8,7 +8,7 @@
 #include "backend/cpu/cpu_backend.h"
 #include "calib/collect.h"
 #include "calib/measure/expert_reach.h"
-#include "checkpoint/read_model_config.h"
+#include "checkpoint/model/read_model_config.h"
 #include "support/expect_error.h"
 #include "support/models/tiny_config.h"
 #include "support/temp_dir.h"

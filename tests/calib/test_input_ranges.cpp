@@ -11,7 +11,7 @@
 #include "base/log.h"
 #include "calib/collect.h"
 #include "calib/measure/input_ranges.h"
-#include "checkpoint/read_model_config.h"
+#include "checkpoint/model/read_model_config.h"
 #include "quantize/linear_choice.h"
 #include "support/expect_error.h"
 #include "support/models/family_model.h"

@@ -10,7 +10,7 @@
 #include "calib/collect.h"
 #include "calib/measure/scale_losses.h"
 #include "calib/windows/workspace.h"
-#include "checkpoint/read_model_config.h"
+#include "checkpoint/model/read_model_config.h"
 #include "core/scales/scale_grid.h"
 #include "model/embedding.h"
 #include "model/weights/weight_loader.h"

@@ -2,7 +2,7 @@
 
 #include "backend/cpu/cpu_backend.h"
 #include "calib/work_estimate.h"
-#include "checkpoint/read_model_config.h"
+#include "checkpoint/model/read_model_config.h"
 #include "support/models/tiny_checkpoint.h"
 #include "support/temp_dir.h"
 

@@ -5,7 +5,7 @@
 
 #include "checkpoint/drafts/draft_layers.h"
 #include "checkpoint/drafts/draft_model.h"
-#include "checkpoint/read_model_config.h"
+#include "checkpoint/model/read_model_config.h"
 #include "support/expect_error.h"
 #include "support/models/draft_golden.h"
 

@@ -10,7 +10,7 @@
 
 #include "checkpoint/identity/model_identity.h"
 #include "checkpoint/identity/sampled_rows.h"
-#include "checkpoint/read_model_config.h"
+#include "checkpoint/model/read_model_config.h"
 #include "config/families/tensor_table.h"
 #include "core/scales/compare_models.h"
 #include "support/models/tiny_config.h"

@@ -7,8 +7,8 @@
 
 #include "base/error.h"
 #include "checkpoint/identity/model_identity.h"
+#include "checkpoint/model/read_model_config.h"
 #include "checkpoint/model_weights.h"
-#include "checkpoint/read_model_config.h"
 #include "formats/safetensors.h"
 #include "support/expect_error.h"
 #include "support/models/goldens.h"

@@ -3,7 +3,7 @@
 
 #include <doctest/doctest.h>
 
-#include "checkpoint/read_model_config.h"
+#include "checkpoint/model/read_model_config.h"
 #include "support/expect_error.h"
 #include "support/models/tiny_config.h"
 #include "support/skip.h"

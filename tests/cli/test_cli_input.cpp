@@ -184,10 +184,10 @@ TEST_CASE("cli: NaN in the weights stops calibration at its layer and head") {
 TEST_CASE("cli: an unknown architecture is refused by name beside what is supported") {
   const Inputs in;
   const std::string config = test::read_file(in.temp / "model/config.json");
-  in.temp.write("model/config.json", replaced(config, "LlamaForCausalLM", "MptForCausalLM"));
+  in.temp.write("model/config.json", replaced(config, "LlamaForCausalLM", "CtrlForCausalLM"));
   CHECK(in.calibrate("ids.jsonl")
             .starts_with(
-                "fp8kv: calibrate: 'model/config.json': architectures: 'MptForCausalLM' is not "
+                "fp8kv: calibrate: 'model/config.json': architectures: 'CtrlForCausalLM' is not "
                 "supported\n"
                 "help: supported are LlamaForCausalLM, MistralForCausalLM, "));
 }

@@ -38,13 +38,16 @@ constexpr const char* kSupported =
     "Glm4vMoeForConditionalGeneration, GPTJForCausalLM, GraniteMoeSharedForCausalLM, "
     "GraniteMoeSWAForCausalLM, GraniteSWAForCausalLM, HeliumForCausalLM, "
     "HunYuanDenseV1ForCausalLM, HunYuanMoEV1ForCausalLM, HYV3ForCausalLM, HyperCLOVAXForCausalLM, "
-    "IQuestCoderForCausalLM, Jais2ForCausalLM, LagunaForCausalLM, Lfm2ForCausalLM, "
-    "Lfm2MoeForCausalLM, "
+    "IQuestCoderForCausalLM, Jais2ForCausalLM, KimiLinearForCausalLM, LagunaForCausalLM, "
+    "Lfm2ForCausalLM, "
+    "Lfm2MoeForCausalLM, Lfm3ForCausalLM, "
     "MellumForCausalLM, MiMoV2FlashForCausalLM, "
     "MiniMaxM3SparseForConditionalGeneration, MiniCPM3ForCausalLM, "
     "MinistralForCausalLM, Mistral4ForCausalLM, "
-    "NanoChatForCausalLM, NemotronForCausalLM, OlmoForCausalLM, PersimmonForCausalLM, "
-    "PhimoeForCausalLM, PhiMoEForCausalLM, "
+    "MptForCausalLM, MPTForCausalLM, MuseGlimmerForConditionalGeneration, NanoChatForCausalLM, "
+    "NemotronForCausalLM, "
+    "OlmoForCausalLM, OlmoHybridForCausalLM, PersimmonForCausalLM, "
+    "Phi4MultimodalForCausalLM, Phi4MMForCausalLM, PhimoeForCausalLM, PhiMoEForCausalLM, "
     "Qwen3OmniMoeForConditionalGeneration, Qwen3VLMoeForConditionalGeneration, "
     "SarvamMLAForCausalLM, SarvamMoEForCausalLM, SeedOssForCausalLM, SolarOpenForCausalLM, "
     "Step3p5ForCausalLM, Step3p7ForConditionalGeneration, VaultGemmaForCausalLM, "
@@ -55,6 +58,7 @@ constexpr const char* kSupported =
     "KimiK25ForConditionalGeneration, Llama4ForConditionalGeneration, "
     "LlavaForConditionalGeneration, LlavaNextForConditionalGeneration, "
     "LlavaOnevisionForConditionalGeneration, Mistral3ForConditionalGeneration, "
+    "NemotronH_Nano_Omni_Reasoning_V3, NemotronH_Nano_VL_V2, NemotronH_Omni_Reasoning_V3, "
     "Qwen2VLForConditionalGeneration, Qwen2_5OmniForConditionalGeneration, Qwen2_5OmniModel, "
     "Qwen2_5_VLForConditionalGeneration, Qwen3VLForConditionalGeneration, "
     "Qwen3_5ForConditionalGeneration, Qwen3_5MoeForConditionalGeneration and "
@@ -266,8 +270,8 @@ TEST_CASE("architectures: a model_type of another architecture is refused") {
     CAPTURE(row.name);
     CHECK(parse_config(row_with(row, "model_type", cat("\"", row.model_type, "\""))).n_layers() >=
           2);
-    CHECK(error_of_config(row_with(row, "model_type", R"("mpt")"))
-              .starts_with("config.json: model_type: is \"mpt\", but 'architectures' names "));
+    CHECK(error_of_config(row_with(row, "model_type", R"("ctrl")"))
+              .starts_with("config.json: model_type: is \"ctrl\", but 'architectures' names "));
   }
 }
 
@@ -305,8 +309,8 @@ TEST_CASE("architectures: what would compute something else is refused by name")
 }  // namespace
 TEST_CASE("architectures: a model around an unknown language model is refused by its type") {
   CHECK(error_of_config(R"({"architectures": ["LlavaForConditionalGeneration"],
-      "model_type": "llava", "text_config": {"model_type": "mpt", "n_layer": 2}})") ==
-        "config.json: text_config.model_type: is \"mpt\", a language model of "
+      "model_type": "llava", "text_config": {"model_type": "ctrl", "n_layer": 2}})") ==
+        "config.json: text_config.model_type: is \"ctrl\", a language model of "
         "LlavaForConditionalGeneration that is not supported");
   CHECK(error_of_config(R"({"architectures": ["LlavaForConditionalGeneration"],
       "model_type": "llama", "text_config": {"model_type": "llama"}})") ==

@@ -11,7 +11,7 @@
 #include "backend/cpu/cpu_backend.h"
 #include "checkpoint/identity/made_for.h"
 #include "checkpoint/identity/model_identity.h"
-#include "checkpoint/read_model_config.h"
+#include "checkpoint/model/read_model_config.h"
 #include "core/numbers/half.h"
 #include "equalize/equalized_folder.h"
 #include "equalize/find_exponents.h"

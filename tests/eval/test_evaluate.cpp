@@ -10,7 +10,7 @@
 #include "backend/cpu/cpu_backend.h"
 #include "base/text.h"
 #include "calib/collect.h"
-#include "checkpoint/read_model_config.h"
+#include "checkpoint/model/read_model_config.h"
 #include "core/numbers/fp8.h"
 #include "eval/evaluate.h"
 #include "json/json.h"

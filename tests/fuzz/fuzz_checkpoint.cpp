@@ -2,7 +2,7 @@
 #include "backend/cpu/cpu_backend.h"
 #include "base/error.h"
 #include "checkpoint/checkpoint.h"
-#include "checkpoint/read_model_config.h"
+#include "checkpoint/model/read_model_config.h"
 #include "fuzz.h"
 #include "model/weights/weight_loader.h"
 #include "model_folder.h"

@@ -4,7 +4,7 @@
 
 #include "backend/cpu/cpu_backend.h"
 #include "base/rng.h"
-#include "checkpoint/read_model_config.h"
+#include "checkpoint/model/read_model_config.h"
 #include "generate/generate.h"
 #include "support/backends/cpu.h"
 #include "support/backends/logit_tap.h"

@@ -8,7 +8,7 @@
 #include <doctest/doctest.h>
 
 #include "backend/cpu/cpu_backend.h"
-#include "checkpoint/read_model_config.h"
+#include "checkpoint/model/read_model_config.h"
 #include "generate/generate.h"
 #include "support/expect_error.h"
 #include "support/models/family_model.h"

@@ -6,7 +6,7 @@
 #include <doctest/doctest.h>
 
 #include "backend/cpu/cpu_backend.h"
-#include "checkpoint/read_model_config.h"
+#include "checkpoint/model/read_model_config.h"
 #include "generate/scorer.h"
 #include "support/models/family_model.h"
 #include "support/models/tiny_checkpoint.h"

@@ -26,6 +26,7 @@ import numpy as np
 
 import row_families
 import shaped_families
+import state_families
 
 HERE = pathlib.Path(__file__).resolve().parent
 N_TOKENS, N_PROMPT, N_NEW = 40, 16, 24
@@ -228,6 +229,7 @@ MINICPM = family("MiniCPMForCausalLM", "minicpm", rms_norm_eps=0.03, hidden_act=
 CASES = {
     **row_families.CASES,
     **shaped_families.CASES,
+    **state_families.CASES,
     "llama-seven": {**LLAMA, **SEVEN, "hidden_size": 35, "attention_bias": True, "mlp_bias": True, **TIED},
     "llama-yarn": {**LLAMA, "head_dim": 12, "num_key_value_heads": 1, "rope_theta": 30.0, "rope_scaling": {
         "rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 64, "attention_factor": 1.3, "beta_fast": 2.0,
@@ -608,6 +610,24 @@ CASES = {
 }
 
 
+NEMOTRON_TOWER = {"model_type": "radio", "hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 1, "intermediate_size": 8, "patch_size": 4,
+                  "image_size": 8, "video_temporal_patch_size": 2}
+
+
+def nemotron_omni(architecture, model_type, text, **more):
+    """A Nemotron-H that sees and hears; published files have the language model under llm_config."""
+    text_key = "text_config" if model_type == "nemotron_h_omni" else "llm_config"
+    return {"architectures": [architecture], "model_type": model_type, "torch_dtype": "float32", text_key: without(text, "architectures", "torch_dtype"),
+            "vision_config": NEMOTRON_TOWER, "projector_hidden_size": 8, "vit_hidden_size": 8, "force_image_size": 8, **more}
+
+
+for _architecture, _type, _name in (("NemotronH_Omni_Reasoning_V3", "nemotron_h_omni", "nemotron-h-omni"),
+                                    ("NemotronH_Nano_Omni_Reasoning_V3", "NemotronH_Nano_Omni_Reasoning_V3", "nemotron-h-nano-omni"),
+                                    ("NemotronH_Nano_VL_V2", "NemotronH_Nano_VL_V2", "nemotron-h-nano-vl")):
+    CASES[_name] = nemotron_omni(_architecture, _type, NEMOTRON_H)
+    CASES[_name + "-dense"] = nemotron_omni(_architecture, _type, CASES["nemotron-h-dense"])
+    CASES[_name + "-new-keys"] = nemotron_omni(_architecture, _type, CASES["nemotron-h-new-keys"])
+
 # Tensors in published files that transformers ignores: those of the draft layer, and K and V of
 # layers that read another layer's cache.
 UNUSED = {"deepseek-v3": {"model.layers.3.eh_proj.weight": [32, 64],
@@ -616,6 +636,8 @@ UNUSED = {"deepseek-v3": {"model.layers.3.eh_proj.weight": [32, 64],
           "minimax-m3": {"language_model.model.mtp.layers.0.eh_proj.weight": [32, 64],
                          "language_model.model.mtp.layers.0.self_attn.q_proj.weight": [48, 32]},
           "step3.5": {"model.layers.4.eh_proj.weight": [32, 64], "model.layers.4.self_attn.q_proj.weight": [72, 32]},
+          "phi4mm": {"model.layers.0.self_attn.qkv_proj.lora_A.speech.weight": [4, 32],
+                     "model.layers.0.self_attn.qkv_proj.lora_B.speech.weight": [64, 4]},
           "step3.7-published": {"model.layers.3.eh_proj.weight": [32, 64]},
           "gemma4": {"model.layers.2.self_attn.k_proj.weight": [20, 32], "model.layers.3.self_attn.v_proj.weight": [28, 32],
                      "model.layers.3.self_attn.k_norm.weight": [14]}}
@@ -661,7 +683,8 @@ def spread(name, shape, config):
     if name.endswith("act_fn.eps"):
         return -0.3, 0.2
     if len(shape) == 1:
-        less_one = config["model_type"].startswith(("gemma", "qwen3_next", "qwen3_5", "minimax_m3", "step3p")) and "linear_attn.norm" not in name
+        less_one = config["model_type"].startswith(("gemma", "qwen3_next", "qwen3_5", "minimax_m3", "step3p", "muse_glimmer")) and "linear_attn.norm" not in name
+        less_one = less_one and not (config["model_type"] == "muse_glimmer" and name.endswith("language_model.norm.weight"))
         less_one = less_one and not config["model_type"].startswith(("gemma3n", "gemma4"))
         return (0.0 if less_one else 1.0), 0.4
     if "embed" in name or name.endswith(("wte.weight", "wpe.weight")):
@@ -735,11 +758,19 @@ def stand_in(config):
         return {**config, "architectures": [{"sarvam_moe": "Glm4MoeForCausalLM", "sarvam_mla": "DeepseekV3ForCausalLM"}[config["model_type"]]]}
     if of == "DeciLMForCausalLM":
         return {**without(config, "auto_map"), "model_type": "llama", "num_key_value_heads": config["num_attention_heads"], "intermediate_size": 40}
+    if of == "MPTForCausalLM":
+        return {**config, "architectures": ["MptForCausalLM"]}
     if of == "PhiMoEForCausalLM":
         return {**config, "architectures": ["PhimoeForCausalLM"]}
     if of == "Step3p5ForCausalLM":  # transformers has its config, and the code of a model with images
         return wrapper("Step3p7ForConditionalGeneration", "step3p7", config, shaped_families.STEP_VISION, image_token_id=0,
                        tie_word_embeddings=config["tie_word_embeddings"])
+    if of.startswith("NemotronH_"):
+        text = config.get("text_config") or config["llm_config"]
+        return {**without(config, "llm_config", "vit_hidden_size"), "architectures": ["NemotronH_Omni_Reasoning_V3"], "model_type": "nemotron_h_omni",
+                "text_config": text, "audio_config": None, "vision_hidden_size": 8, "image_token_id": 0, "video_token_id": 0}
+    if of in ("Phi4MultimodalForCausalLM", "Phi4MMForCausalLM"):  # without its other parts
+        return {**config, "architectures": ["Phi4MultimodalForCausalLM"], "model_type": "phi4_multimodal", "return_dict": True}
     if of == "ExaoneMoEForCausalLM":
         return {**config, "architectures": ["ExaoneMoeForCausalLM"]}
     if "thinker_config" in config:  # text goes through the thinker alone
@@ -782,6 +813,9 @@ def published_name(name, config):
         name = "language_model." + name
     if "thinker_config" in config:
         name = "thinker." + name
+    if of == "Phi4MMForCausalLM":
+        for module in ("qkv_proj", "o_proj", "gate_up_proj", "down_proj"):
+            name = name.replace(f".{module}.weight", f".{module}.base_layer.weight")
     for part in ("q_proj", "k_proj", "v_proj") if of in FUSED else ():
         name = name.replace(f"self_attn.{part}", FUSED[of])
     for old, new in INTERNLM2_NAMES if of == "InternLM2ForCausalLM" else ():
@@ -796,9 +830,28 @@ def is_turned(name, config):
     return ".mlp.experts." in name and config.get("transformers_version") == "4.57.0"
 
 
+def published_hybrid(name, shape, config):
+    """What published files of OLMo Hybrid and Kimi Linear have in place of a tensor that transformers 5.24 saves."""
+    if config["model_type"] == "kimi_linear" and ".block_sparse_moe." in name and not any(
+            part in name for part in (".experts.", ".gate.", "shared_experts.")):
+        name = name.replace(".block_sparse_moe.", ".mlp.")
+    if config["model_type"] == "olmo_hybrid":
+        name = name.replace("attention_layer_norm", "input_layernorm").replace("feedforward_layer_norm", "post_attention_layernorm")
+        if "_conv1d." in name:  # saved in three equal parts
+            of = "value" if "v_conv1d" in name else "key"
+            shape = [config[f"linear_num_{of}_heads"] * config[f"linear_{of}_head_dim"], *shape[1:]]
+    return name, shape
+
+
 def published_shapes(config):
     shapes = {}
+    if config["model_type"] in ("olmo_hybrid", "kimi_linear") and config.get("transformers_version") != "5.24.0":
+        return dict(published_hybrid(name, shape, config) for name, shape in saved_shapes(config).items())
     for name, shape in saved_shapes(stand_in(config)).items():
+        if name.startswith("model.embed_tokens_extend.") and not name.endswith("img_projection_up.weight"):
+            continue
+        if config["architectures"][0].startswith("NemotronH_") and not name.startswith("language_model."):
+            continue
         if config["architectures"] == ["Step3p5ForCausalLM"] and name.startswith(("vision_model.", "vit_large_projector.")):
             continue
         name = published_name(name, config)
@@ -848,17 +901,30 @@ def renamed(key, names):
     return key
 
 
-EAGER_EXPERTS = ("phimoe", "gpt_oss", "gemma4", "granitemoehybrid", "lfm2_moe", "nemotron_h")
+EAGER_EXPERTS = ("phimoe", "NemotronH_", "gpt_oss", "gemma4", "granitemoehybrid", "lfm2_moe", "nemotron_h")
 
 
 def text_of(config):
-    return {**config, **config.get("text_config", {})}
+    return {**config, **config.get("text_config", {}), **config.get("llm_config", {})}
 
 
 def has_layers_of_kinds(config):
     """Layers that keep a state or the keys of an indexer: a cache has to be told."""
-    return bool({"linear_num_key_heads", "mamba_n_heads", "mamba_num_heads", "index_topk", "index_topk_blocks", "sparse_attention_config"} & set(text_of(config))) or \
-        config["model_type"].startswith("lfm2")
+    return bool({"linear_num_key_heads", "mamba_n_heads", "mamba_num_heads", "index_topk", "index_topk_blocks", "sparse_attention_config",
+                 "linear_num_heads", "linear_attn_config"} & set(text_of(config))) or \
+        config["model_type"].startswith(("lfm2", "lfm3", "olmo_hybrid"))
+
+
+def whole_cache(model):
+    """A cache of layers of several kinds that keeps all tokens, also of layers with a window."""
+    import copy
+
+    import transformers
+
+    config = copy.deepcopy(model.config)
+    text = config.get_text_config()
+    text.layer_types = [each.replace("sliding_attention", "full_attention") for each in text.layer_types] if text.layer_types else None
+    return transformers.DynamicCache(config=config)
 
 
 def head_amax(kv, config):
@@ -940,7 +1006,7 @@ def compute(name, seed):
         model.eval()
         # Without a config the cache keeps all tokens, so the amax covers the sequence. Layers of
         # other kinds need a config.
-        cache = transformers.DynamicCache(config=model.config) if has_layers_of_kinds(config) else transformers.DynamicCache()
+        cache = whole_cache(model) if has_layers_of_kinds(config) else transformers.DynamicCache()
         margin = math.inf
         with torch.no_grad():
             logits = model(input_ids=torch.tensor([ids]), past_key_values=cache, **position_inputs(config, len(ids))).logits[0]
@@ -961,7 +1027,8 @@ def compute(name, seed):
     more = {}
     if latent:
         largest = [max(k[0], v[0]) for k, v in zip(k_amax, v_amax)]
-        lossy = {"fp8_logits": by_one_scale([torch.tensor(each) / 448 for each in largest])}
+        caching = [i for i, layer in enumerate(cache.layers) if getattr(layer, "keys", None) is not None]
+        lossy = {"fp8_logits": by_one_scale({i: torch.tensor(each) / 448 for i, each in zip(caching, largest)})}
         if text_of(config)["kv_lora_rank"] % 128 == 0:
             lossy["blocks_logits"] = in_blocks
         for key, stored in lossy.items():

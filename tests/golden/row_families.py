@@ -133,7 +133,36 @@ VAULT_GEMMA = without(family("VaultGemmaForCausalLM", "vaultgemma", head_dim=12,
                              query_pre_attn_scalar=20, sliding_window=7, attn_logit_softcapping=2.0, final_logit_softcapping=30.0,
                              pad_token_id=0), "hidden_act")
 
+MPT = {"architectures": ["MptForCausalLM"], "model_type": "mpt", "vocab_size": 77, "d_model": 32, "n_layers": 2, "n_heads": 4, "max_seq_len": 64,
+       "expansion_ratio": 4, "layer_norm_epsilon": 0.02, "no_bias": True, "norm_type": "low_precision_layernorm", "learned_pos_emb": True,
+       "attn_config": {"alibi": True, "alibi_bias_max": 8, "attn_type": "multihead_attention", "attn_impl": "torch", "clip_qkv": None,
+                       "prefix_lm": False, "qk_ln": False, "softmax_scale": None, "attn_pdrop": 0}, "logit_scale": None, "emb_pdrop": 0,
+       "resid_pdrop": 0, "init_device": "cpu", "embedding_fraction": 1.0, "torch_dtype": "float32", "bos_token_id": 1, "eos_token_id": 2, **TIED}
+PHI4 = {**family("Phi4MultimodalForCausalLM", "phi4_multimodal", sliding_window=None, original_max_position_embeddings=64, pad_token_id=0, **UNTIED),
+        "vision_config": {"hidden_size": 8, "intermediate_size": 8, "num_hidden_layers": 1, "num_attention_heads": 1, "crop_size": 28, "image_size": 28},
+        "audio_config": {"hidden_size": 8, "intermediate_size": 8, "num_blocks": 1, "num_attention_heads": 1, "ext_pw_out_channel": 8,
+                         "nemo_conv_channels": 8}}
+PHI4_LONG = {"type": "longrope", "short_factor": [1.0, 1.1, 1.3, 1.7], "long_factor": [1.5, 2.5, 4.0, 9.0]}
+
+
+def phi4mm(config):
+    """As published: by its own code."""
+    return {**config, "architectures": ["Phi4MMForCausalLM"], "model_type": "phi4mm"}
+
+
 CASES = {
+    "mpt": MPT,
+    "mpt-six": {**MPT, "n_heads": 6, "d_model": 48, "attn_config": {**MPT["attn_config"], "softmax_scale": 0.5}, **UNTIED},
+    "mpt-plain": {**without(MPT, "torch_dtype", "attn_config", "tie_word_embeddings"), "dtype": "float32", "n_layers": 3},
+    "mpt-published": {**MPT, "architectures": ["MPTForCausalLM"], "verbose": 0},
+    "mpt-published-six": {**MPT, "architectures": ["MPTForCausalLM"], "n_heads": 6, "d_model": 48, **UNTIED},
+    "mpt-published-seven": {**MPT, "architectures": ["MPTForCausalLM"], "n_heads": 7, "d_model": 42},
+    "phi4-multimodal": PHI4,
+    "phi4-multimodal-longrope": {**PHI4, "rope_scaling": PHI4_LONG, "max_position_embeddings": 256, "original_max_position_embeddings": 8, **TIED},
+    "phi4-multimodal-seven": {**PHI4, "num_attention_heads": 7, "num_key_value_heads": 1, "head_dim": 6, "sliding_window": 7},
+    "phi4mm": phi4mm(PHI4),
+    "phi4mm-longrope": phi4mm({**PHI4, "rope_scaling": PHI4_LONG, "max_position_embeddings": 256, **TIED}),
+    "phi4mm-seven": phi4mm({**PHI4, "num_attention_heads": 7, "num_key_value_heads": 1, "head_dim": 6, "sliding_window": 7}),
     "afmoe": AFMOE,
     "afmoe-seven": {**without(AFMOE, "num_dense_layers"), **SEVEN, "hidden_size": 32, "num_hidden_layers": 3, "mup_enabled": False,
                     "num_shared_experts": 2, "num_experts_per_tok": 3, "layer_types": ["full_attention", "sliding_attention", "full_attention"]},

@@ -107,7 +107,26 @@ def minimax_m3(text, **more):
                        image_token_index=0, video_token_index=0, **more)
 
 
+# Published files name no_rope_layers beside layer_rope_theta for other runtimes.
+MUSE_VISION = {"patch_size": 2, "pos_emb_height": 2, "pos_emb_width": 2, "num_attention_heads": 1, "num_hidden_layers": 1, "hidden_size": 8,
+               "intermediate_size": 8, "patch_temporal": 1, "merge_size": 1, "model_type": "muse_glimmer_vision"}
+MUSE = without(family("MuseGlimmerForConditionalGeneration", "muse_glimmer_text", num_hidden_layers=4, head_dim=12, hidden_activation="silu",
+                      sliding_window=7, layer_types=[WINDOW, WINDOW, WINDOW, FULL], layer_rope_theta=[500.0, 500.0, 500.0, 0],
+                      rope_parameters={"rope_type": "default", "rope_theta": 500.0}, qk_scale_factor=2.3, output_multiplier=0.4,
+                      final_logit_softcapping=3.0, post_norm_eps=0.1, attention_bias=False, pad_token_id=0, **UNTIED), "rope_theta", "hidden_act")
+
+
+def muse(text, **more):
+    return with_images("MuseGlimmerForConditionalGeneration", "muse_glimmer", text, MUSE_VISION, out_hidden_size=8, projector_hidden_size=8,
+                       image_token_id=0, video_token_id=0, **more)
+
+
 CASES = {
+    "muse-glimmer": muse(MUSE, **UNTIED),
+    "muse-glimmer-seven": muse({**without(MUSE, "layer_types", "layer_rope_theta"), "num_hidden_layers": 5, "num_attention_heads": 7,
+                                "num_key_value_heads": 1, "head_dim": 6, "hidden_size": 42, "attention_bias": True, **TIED}, **TIED),
+    "muse-glimmer-turning": muse({**MUSE, "num_hidden_layers": 3, "layer_types": [FULL, WINDOW, FULL], "layer_rope_theta": [0, 500.0, 0],
+                                  "no_rope_layers": [0, 1, 0], "post_norm_eps": 1e-8, "num_key_value_heads": 4}, **UNTIED),
     "minimax-m3": minimax_m3(M3, **UNTIED),
     "minimax-m3-seven": minimax_m3(M3_SAVED, **UNTIED),
     "minimax-m3-full": minimax_m3({**M3_FULL, **TIED}, **TIED),

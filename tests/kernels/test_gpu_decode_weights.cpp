@@ -8,7 +8,7 @@
 
 #include "backend/cpu/cpu_backend.h"
 #include "calib/collect.h"
-#include "checkpoint/read_model_config.h"
+#include "checkpoint/model/read_model_config.h"
 #include "support/backends/gpu_backends.h"
 #include "support/backends/quantised_on_backend.h"
 #include "support/models/goldens.h"

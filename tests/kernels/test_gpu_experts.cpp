@@ -11,7 +11,7 @@
 
 #include "backend/cpu/cpu_backend.h"
 #include "base/rng.h"
-#include "checkpoint/read_model_config.h"
+#include "checkpoint/model/read_model_config.h"
 #include "support/backends/activations.h"
 #include "support/backends/gpu_backends.h"
 #include "support/backends/linear_case.h"

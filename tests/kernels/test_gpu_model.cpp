@@ -14,7 +14,7 @@
 #include "base/log.h"
 #include "calib/collect.h"
 #include "checkpoint/checkpoint.h"
-#include "checkpoint/read_model_config.h"
+#include "checkpoint/model/read_model_config.h"
 #include "support/backends/gpu_backends.h"
 #include "support/models/block_model.h"
 #include "support/models/f32_router.h"

@@ -19,7 +19,9 @@ TEST_CASE("gpu recur and causal_conv: what double precision gives, however rows 
                        .most_step = 0.9f};
   RecurrenceScene gated = add;
   gated.conv_gated = true;
-  for (RecurrenceScene* scene : {&delta, &add, &skip, &gated}) {
+  RecurrenceScene by_row{
+      .k_heads = 4, .k_dim = 9, .v_dim = 34, .by_row = true, .most_strength = 2.0f};
+  for (RecurrenceScene* scene : {&delta, &add, &skip, &gated, &by_row}) {
     scene->randomise(5);
     const test::ExactRecurrence exact = test::exact_recurrence(*scene);
     for (const test::NamedBackend& each : test::gpu_backends()) {

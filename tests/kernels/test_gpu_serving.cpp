@@ -13,7 +13,7 @@
 #include "backend/cpu/cpu_backend.h"
 #include "base/rng.h"
 #include "checkpoint/checkpoint.h"
-#include "checkpoint/read_model_config.h"
+#include "checkpoint/model/read_model_config.h"
 #include "generate/generate.h"
 #include "generate/sampling.h"
 #include "support/backends/gpu_backends.h"

@@ -351,45 +351,6 @@ const Knob kKnobs[] = {
      }},
 };
 
-// Does not compile with a member more or less: each has a row above, or a word here.
-[[maybe_unused]] void all_members_are_known() {
-  // The tensors' shapes give count, hidden_dim and inner_dim, and their dtypes f32_router.
-  // router_norm always comes with beside_dense.
-  [[maybe_unused]] const auto [count, hidden_dim, inner_dim, routing, choice_bias, shared, gate,
-                               bias, beside, router_norm, f32_router, factors, multiplier] =
-      ExpertsConfig{};
-  // The tensors' shapes give conv_width.
-  [[maybe_unused]] const auto [update, state_norm, skip, conv_bias, state_bias, state_out_bias,
-                               multipliers, least, most, k_heads, k_dim, v_heads, of_v_dim, width] =
-      RecurrenceConfig{};
-  [[maybe_unused]] const auto [by_in, by_gate, by_v, by_k, by_q, by_step, by_out] =
-      StateMultipliers{};
-  [[maybe_unused]] const auto [alpha, limit, after] = ClampedSwiglu{};
-  [[maybe_unused]] const auto [swiglu_of_experts, dense_swiglu] = LayerSwiglu{};
-  // A sigmoid of attn_gate shares a tensor with Q: without it no table of tensors fits. Without
-  // window_sinks there are too few tensors. epsilon is too small to show in any model.
-  [[maybe_unused]] const auto [per_token, score, near, normalise, epsilon, scale, groups, kept,
-                               worth, input] = Routing{};
-  // The tensors' shapes give n_heads and size, and their dtypes f32_weights. Attention's rotation
-  // is the indexer's too.
-  [[maybe_unused]] const auto [n_heads, size, index_rope_dim, top_k, block, local_blocks,
-                               by_kv_head, index_pairs, f32_weights] = IndexerConfig{};
-  [[maybe_unused]] const auto [norm, plus_one, norm_bias, place, parallel, shared_norm, qk,
-                               attn_gate, qk_bias, v_norm, activation, xielu, gated, head_bias,
-                               head_normed, embed, residual, attention_in, attention_out, v_by,
-                               gate_by, down_by, logit, attention, by_layer, score_bias, sinks,
-                               window_sinks, score_cap, logit_cap, layer_scale] = BlockConfig{};
-  // The tensors' shapes give count.
-  [[maybe_unused]] const auto [streams, active, scaled] = StreamsConfig{};
-  // The tensors' shapes give all of these except norm_eps.
-  [[maybe_unused]] const auto [rank, rope_dim, nope_dim, v_dim, q_rank, latent_eps] =
-      LatentConfig{};
-  // Only the certificate uses base_grows; it is computed nowhere.
-  [[maybe_unused]] const auto [theta, scaling, factor, low, high, context, fast, slow, truncate,
-                               attention_factor, dim, pairs, shorts, longs, growth, from,
-                               turning_pairs, grows, turns, k_factor, backwards] = RopeConfig{};
-}
-
 }  // namespace
 
 std::span<const Knob> family_knobs() {

@@ -138,7 +138,97 @@ const Knob kKnobs[] = {
      [](ModelConfig& c) { c.block.score_bias = ScoreBias::none; }},
     {"score_bias, in f32", "bloom",
      [](ModelConfig& c) { c.block.score_bias = ScoreBias::alibi_bf16; }},
+    {"embed_norm, without weights", "muse-glimmer", [](ModelConfig& c) { c.embed_norm = false; }},
+    {"last_norm_whole", "muse-glimmer", [](ModelConfig& c) { c.block.last_norm_whole = false; }},
+    {"norm_plus_one, but for the last norm", "muse-glimmer-seven",
+     [](ModelConfig& c) { c.block.norm_plus_one = false; }},
+    {"post_norm_eps", "muse-glimmer", [](ModelConfig& c) { c.post_norm_eps = 0; }},
+    {"qk_norm, plain in all layers", "muse-glimmer",
+     [](ModelConfig& c) { c.block.qk_norm = QkNorm::plain; }},
+    {"q_multiplier", "muse-glimmer-turning", [](ModelConfig& c) { c.block.q_multiplier = 1; }},
+    {"logit_cap, of scaled logits", "muse-glimmer", [](ModelConfig& c) { c.block.logit_cap = 0; }},
+    {"logit_multiplier, below a cap", "muse-glimmer-turning",
+     [](ModelConfig& c) { c.block.logit_multiplier = 1; }},
+    {"layer_ropes, by a list of bases", "muse-glimmer-turning",
+     [](ModelConfig& c) { c.layer_ropes.assign(c.layer_ropes.size(), 0); }},
+    {"layer_ropes, by the period from the last", "muse-glimmer-seven",
+     [](ModelConfig& c) { c.layer_ropes.assign(c.layer_ropes.size(), 0); }},
+    {"recurrence.most_strength", "olmo-hybrid",
+     [](ModelConfig& c) { c.recurrence->most_strength = 1; }},
+    {"recurrence.norm_eps", "olmo-hybrid", [](ModelConfig& c) { c.recurrence->norm_eps = 0; }},
+    {"qk_norm, whole, beside states", "olmo-hybrid-rope",
+     [](ModelConfig& c) { c.block.qk_norm = QkNorm::none; }},
+    {"layer_ropes, beside states", "olmo-hybrid-rope",
+     [](ModelConfig& c) { c.layer_ropes.assign(c.layer_ropes.size(), -1); }},
+    {"norm_place, around convolutions", "lfm3",
+     [](ModelConfig& c) { c.block.norm_place = NormPlace::before; }},
+    {"attention_gate, of heads, beside convolutions", "lfm3",
+     [](ModelConfig& c) { c.block.attention_gate = AttentionGate::softplus_of_heads; }},
+    {"turning_pairs, beside convolutions", "lfm3",
+     [](ModelConfig& c) {
+       for (RopeConfig& rope : c.ropes) rope.turning_pairs = 0;
+     }},
+    {"windows, beside convolutions", "lfm3-seven",
+     [](ModelConfig& c) {
+       for (LayerDescription& layer : c.layers) {
+         if (layer.mixing == Mixing::window) layer.mixing = Mixing::full;
+       }
+     }},
+    {"recurrence.gate", "kimi-linear",
+     [](ModelConfig& c) { c.recurrence->gate = Activation::silu; }},
+    {"experts.scale, beside states by row", "kimi-linear",
+     [](ModelConfig& c) { c.experts->routing.scale = 1; }},
+    {"experts.choice_bias, beside states by row", "kimi-linear",
+     [](ModelConfig& c) { c.experts->choice_bias = false; }},
+    {"experts.normalise, beside states by row", "kimi-linear-seven",
+     [](ModelConfig& c) { c.experts->routing.normalise = true; }},
+    {"experts.groups, beside states by row", "kimi-linear-seven",
+     [](ModelConfig& c) { c.experts->routing.groups = c.experts->routing.groups_kept = 1; }},
+    {"latent.norm_eps, beside states", "kimi-linear-q-rank",
+     [](ModelConfig& c) { c.latent->norm_eps = 0.1; }},
 };
+
+// Does not compile with a member more or less: each has a row here or in
+// family_knobs.cpp, or a word here.
+[[maybe_unused]] void all_members_are_known() {
+  // The tensors' shapes give count, hidden_dim and inner_dim, and their dtypes f32_router.
+  // router_norm always comes with beside_dense.
+  [[maybe_unused]] const auto [count, hidden_dim, inner_dim, routing, choice_bias, shared, gate,
+                               bias, beside, router_norm, f32_router, factors, multiplier] =
+      ExpertsConfig{};
+  // The tensors' shapes give conv_width, steps_by_row and rank.
+  [[maybe_unused]] const auto [update, state_norm, skip, conv_bias, state_bias, state_out_bias,
+                               multipliers, state_gate, state_eps, most_strength, steps_by_row,
+                               state_rank, least, most, k_heads, k_dim, v_heads, of_v_dim, width] =
+      RecurrenceConfig{};
+  [[maybe_unused]] const auto [by_in, by_gate, by_v, by_k, by_q, by_step, by_out] =
+      StateMultipliers{};
+  [[maybe_unused]] const auto [alpha, limit, after] = ClampedSwiglu{};
+  [[maybe_unused]] const auto [swiglu_of_experts, dense_swiglu] = LayerSwiglu{};
+  // A sigmoid of attn_gate shares a tensor with Q: without it no table of tensors fits. Without
+  // window_sinks there are too few tensors. epsilon is too small to show in any model.
+  [[maybe_unused]] const auto [per_token, score, near, normalise, epsilon, scale, groups, kept,
+                               worth, input] = Routing{};
+  // The tensors' shapes give n_heads and size, and their dtypes f32_weights. Attention's rotation
+  // is the indexer's too.
+  [[maybe_unused]] const auto [n_heads, size, index_rope_dim, top_k, block, local_blocks,
+                               by_kv_head, index_pairs, f32_weights] = IndexerConfig{};
+  [[maybe_unused]] const auto [norm, plus_one, last_whole, norm_bias, place, states_before,
+                               parallel, shared_norm, qk, q_by, attn_gate, qk_bias, v_norm,
+                               activation, xielu, gated, head_bias, head_normed, embed, residual,
+                               attention_in, attention_out, v_by, gate_by, down_by, logit,
+                               attention, by_layer, score_bias, sinks, window_sinks, score_cap,
+                               logit_cap, layer_scale] = BlockConfig{};
+  // The tensors' shapes give count.
+  [[maybe_unused]] const auto [streams, active, scaled] = StreamsConfig{};
+  // The tensors' shapes give all of these except norm_eps.
+  [[maybe_unused]] const auto [rank, rope_dim, nope_dim, v_dim, q_rank, latent_eps] =
+      LatentConfig{};
+  // Only the certificate uses base_grows; it is computed nowhere.
+  [[maybe_unused]] const auto [theta, scaling, factor, low, high, context, fast, slow, truncate,
+                               attention_factor, dim, pairs, shorts, longs, growth, from,
+                               turning_pairs, grows, turns, k_factor, backwards] = RopeConfig{};
+}
 
 }  // namespace
 

@@ -114,7 +114,27 @@ TEST_CASE("computable: a state beside a cache has a size, and nothing norms what
         "they give, expected a norm before them alone");
 }
 
+TEST_CASE("computable: layers that keep a state may differ from the others in few ways") {
+  CHECK(refusal([](ModelConfig& c) { c.block.states_normed_before = true; }) ==
+        "LlamaForCausalLM: layers that keep a state have norms of another place than others, "
+        "expected norms after the blocks in the others");
+  CHECK(refusal([](ModelConfig& c) {
+          c.recurrence.emplace();
+          c.recurrence->steps_by_row = true;
+          c.recurrence->k_heads = 2;
+          c.recurrence->v_heads = 4;
+        }) ==
+        "LlamaForCausalLM: rows of a state decay by steps of their own, expected "
+        "StateUpdate::delta, and as many heads of V as of K");
+}
+
 TEST_CASE("computable: multipliers are of blocks that have nothing else of the kind") {
+  CHECK(refusal([](ModelConfig& c) {
+          c.block.q_multiplier = 2;
+          c.block.qk_norm = QkNorm::per_head;
+        }) ==
+        "LlamaForCausalLM: Q is multiplied and not normed, or normed with weights, expected a norm "
+        "without weights");
   CHECK(refusal([](ModelConfig& c) {
           c.block.v_multiplier = 2;
           c.block.qk_norm = QkNorm::per_head;

@@ -9,7 +9,7 @@
 
 #include "backend/cpu/cpu_backend.h"
 #include "checkpoint/identity/model_identity.h"
-#include "checkpoint/read_model_config.h"
+#include "checkpoint/model/read_model_config.h"
 #include "config/families/tensor_table.h"
 #include "core/numbers/fp8.h"
 #include "formats/safetensors.h"

@@ -11,7 +11,7 @@
 #include "base/log.h"
 #include "calib/collect.h"
 #include "checkpoint/identity/fingerprint.h"
-#include "checkpoint/read_model_config.h"
+#include "checkpoint/model/read_model_config.h"
 #include "config/architectures.h"
 #include "support/models/family_model.h"
 #include "support/models/goldens.h"

@@ -10,7 +10,7 @@
 
 #include "backend/cpu/cpu_backend.h"
 #include "checkpoint/identity/kv_config.h"
-#include "checkpoint/read_model_config.h"
+#include "checkpoint/model/read_model_config.h"
 #include "model/family_knobs.h"
 #include "support/models/family_model.h"
 #include "support/models/goldens.h"
@@ -68,9 +68,12 @@ TEST_CASE("knobs: a model without one is another model, unless other parts tell"
                                        "head_bias, beside an untied head",
                                        "head_bias, beside a tied head",
                                        "head_normed",
+                                       "last_norm_whole",
                                        "logit_cap",
                                        "logit_cap, by default",
+                                       "logit_cap, of scaled logits",
                                        "logit_multiplier",
+                                       "logit_multiplier, below a cap",
                                        "logit_multiplier, with a latent",
                                        "logit_multiplier, by default, beside experts",
                                        "logit_multiplier, none in a wrapper",
@@ -78,6 +81,7 @@ TEST_CASE("knobs: a model without one is another model, unless other parts tell"
   // These follow from which tensors there are, or from the architecture.
   const std::set<std::string> told = {"experts.bias",
                                       "latent.norm_eps",
+                                      "latent.norm_eps, beside states",
                                       "layer_input_dim",
                                       "layer_scale",
                                       "layer_token_multiplier",
@@ -85,6 +89,7 @@ TEST_CASE("knobs: a model without one is another model, unless other parts tell"
                                       "sinks",
                                       "sinks, in layers with a window",
                                       "turning_pairs",
+                                      "turning_pairs, beside convolutions",
                                       "turning_pairs, without per-layer inputs",
                                       "v_is_k",
                                       "v_norm",

@@ -11,7 +11,7 @@
 #include "base/log.h"
 #include "base/rng.h"
 #include "calib/collect.h"
-#include "checkpoint/read_model_config.h"
+#include "checkpoint/model/read_model_config.h"
 #include "config/families/tensor_table.h"
 #include "config/parse_model_config.h"
 #include "core/numbers/fp8.h"

@@ -4,7 +4,7 @@
 #include <doctest/doctest.h>
 
 #include "backend/cpu/cpu_backend.h"
-#include "checkpoint/read_model_config.h"
+#include "checkpoint/model/read_model_config.h"
 #include "core/numbers/half.h"
 #include "json/json.h"
 #include "support/models/goldens.h"

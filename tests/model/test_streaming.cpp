@@ -14,7 +14,7 @@
 #include "base/text.h"
 #include "calib/collect.h"
 #include "calib/windows/memory_plan.h"
-#include "checkpoint/read_model_config.h"
+#include "checkpoint/model/read_model_config.h"
 #include "support/backends/gpu_backends.h"
 #include "support/expect_error.h"
 #include "support/models/family_model.h"

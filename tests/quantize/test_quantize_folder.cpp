@@ -11,8 +11,8 @@
 #include <doctest/doctest.h>
 
 #include "base/digest.h"
+#include "checkpoint/model/read_model_config.h"
 #include "checkpoint/model_weights.h"
-#include "checkpoint/read_model_config.h"
 #include "config/families/tensor_table.h"
 #include "json/json.h"
 #include "quantize/linear_choice.h"

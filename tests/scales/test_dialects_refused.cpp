@@ -109,7 +109,7 @@ TEST_CASE("dialects: layers of different granularity are refused") {
 TEST_CASE("dialects: KV scales of a form that is not read are an error, never 'no scales'") {
   for (const std::string name :
        {"transformer.layers.0.attention.kv_cache_scaling_factor",
-        "transformer.blocks.0.attn.kv_scale", "model.layers.00.self_attn.kv_scale",
+        "transformer.stages.0.attn.kv_scale", "model.layers.00.self_attn.kv_scale",
         "model.layers.-1.self_attn.kv_scale", "model.layers.0.self_attn.k_scales",
         "model.layers.0.self_attn.qkv_proj.output_scale"}) {
     ScaledModel model;

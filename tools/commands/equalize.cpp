@@ -12,7 +12,7 @@
 #include "calib/run_identity.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/identity/model_identity.h"
-#include "checkpoint/read_model_config.h"
+#include "checkpoint/model/read_model_config.h"
 #include "commands/commands.h"
 #include "data/dataset.h"
 #include "data/files/find_data.h"

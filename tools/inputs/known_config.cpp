@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "checkpoint/drafts/drafter.h"
-#include "checkpoint/read_model_config.h"
+#include "checkpoint/model/read_model_config.h"
 #include "config/describe/assistants.h"
 
 namespace fp8kv {

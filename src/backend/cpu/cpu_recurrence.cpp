@@ -100,10 +100,12 @@ float softplus(float x) {
 
 // Values of the rows that all columns of a state share.
 struct Prepared {
-  float* q;         // [n, k_heads, k_dim]
-  float* k;         // [n, k_heads, k_dim]
-  float* q_of_k;    // [n, k_heads]: Q times K
-  float* decay;     // [n, v_heads]
+  float* q;       // [n, k_heads, k_dim]
+  float* k;       // [n, k_heads, k_dim]
+  float* q_of_k;  // [n, k_heads]: Q times K
+  float* decay;   // [n, steps]
+  // With a decay for each row of a state: Q and K times it.   [n, k_heads, k_dim]
+  float *decayed_q, *decayed_k;
   float* strength;  // [n, v_heads]
 };
 
@@ -114,12 +116,14 @@ struct Recurring {
   const TensorView& out;
   Prepared prepared;
   const float* a_log;      // [v_heads]
-  const float* step_bias;  // [v_heads]
+  const float* step_bias;  // [steps]
   const float* skip;       // [v_heads]; null: none
   int64_t k_heads = args.k.shape[1];
   int64_t k_dim = args.k.shape[2];
   int64_t v_heads = args.v.shape[1];
   int64_t v_dim = args.v.shape[2];
+  int64_t steps = args.step.shape[1];
+  bool by_row = steps != v_heads;  // each row of a state has a decay of its own
 
   // Scales a head to length 1, then by `scale`.
   void unit(const float* from, double scale, float* to) const {
@@ -152,13 +156,25 @@ struct Recurring {
       }
       prepared.q_of_k[row * k_heads + head] = static_cast<float>(product);
     }
-    for (int64_t head = 0; head < v_heads; ++head) {
-      const int64_t at = row * v_heads + head;
-      const float step = limited(softplus(args.step.as<float>()[at] + step_bias[head]));
-      prepared.decay[at] = std::exp(-std::exp(a_log[head]) * step);
-      prepared.strength[at] =
-          args.strength ? 1.0f / (1.0f + std::exp(-args.strength->as<float>()[at])) : step;
+    for (int64_t head = 0; head < v_heads; ++head) prepare_decay(row, head);
+  }
+
+  void prepare_decay(int64_t row, int64_t head) const {
+    const int64_t each = steps / v_heads, first = row * steps + head * each;
+    const float rate = -std::exp(a_log[head]);
+    float step = 0.0f;
+    for (int64_t i = 0; i < each; ++i) {
+      step = limited(softplus(args.step.as<float>()[first + i] + step_bias[head * each + i]));
+      prepared.decay[first + i] = std::exp(rate * step);
+      if (!by_row) continue;
+      prepared.decayed_q[first + i] = prepared.decay[first + i] * prepared.q[first + i];
+      prepared.decayed_k[first + i] = prepared.decay[first + i] * prepared.k[first + i];
     }
+    const int64_t at = row * v_heads + head;
+    prepared.strength[at] =
+        args.strength
+            ? args.most_strength * (1.0f / (1.0f + std::exp(-args.strength->as<float>()[at])))
+            : step;
   }
 
   // Lets one block of columns of a head's state take in all rows of its sequence.
@@ -175,13 +191,15 @@ struct Recurring {
     alignas(64) std::array<float, kStateColumns> delta{}, of_k{}, of_q{};
     const auto read_of = [&](int64_t row) {
       const int64_t at = (row * k_heads + k_head) * k_dim;
-      return StateRead{prepared.k + at, prepared.q + at, of_k.data(), of_q.data()};
+      return StateRead{(by_row ? prepared.decayed_k : prepared.k) + at,
+                       (by_row ? prepared.decayed_q : prepared.q) + at, of_k.data(), of_q.data()};
     };
     for (int64_t row = rows.first; row < rows.end; ++row) {
       const StateRead read = read_of(row);
       if (row == rows.first) kernels.state_pass(state, k_dim, nullptr, &read);
       const int64_t at = row * v_heads + head;
-      const float decay = prepared.decay[at], strength = prepared.strength[at];
+      const float* decays = prepared.decay + row * steps + head * (steps / v_heads);
+      const float decay = by_row ? 1.0f : *decays, strength = prepared.strength[at];
       const float product = prepared.q_of_k[row * k_heads + k_head];
       const float* v = args.v.as<float>() + at * v_dim + first_column;
       float* to = out.as<float>() + at * v_dim + first_column;
@@ -192,7 +210,8 @@ struct Recurring {
         to[j] = decay * of_q[c] + product * delta[c];
       }
       for (int64_t j = 0; skip != nullptr && j < columns; ++j) to[j] += skip[head] * v[j];
-      const StateWrite write{read.k, delta.data(), decay};
+      const StateWrite write{prepared.k + (row * k_heads + k_head) * k_dim, delta.data(), decays,
+                             by_row ? 1 : 0};
       const bool last = row + 1 == rows.end;
       const StateRead next = last ? StateRead{} : read_of(row + 1);
       if (!last || rows.slot >= 0) {
@@ -229,20 +248,24 @@ void cpu_recur(const CpuKernels& kernels, ThreadPool& pool, RecurrenceScratch& s
   FP8KV_ASSERT(args.q.dtype == DType::f32 && out.dtype == DType::f32);
   const int64_t n = args.k.shape[0], k_heads = args.k.shape[1], k_dim = args.k.shape[2];
   const int64_t v_heads = args.v.shape[1], n_blocks = state_blocks(args.v.shape[2]);
+  const int64_t steps = args.step.shape[1];
   FP8KV_ASSERT(v_heads % k_heads == 0);
-  const int64_t keys = n * k_heads * k_dim;
-  float* next = scratch.rows.floats(
-      static_cast<size_t>(2 * keys + n * k_heads + 2 * n * v_heads + 3 * v_heads));
+  FP8KV_ASSERT(steps == v_heads || (steps == v_heads * k_dim && v_heads == k_heads));
+  const int64_t keys = n * k_heads * k_dim, decayed = steps == v_heads ? 0 : keys;
+  float* next = scratch.rows.floats(static_cast<size_t>(2 * (keys + decayed + v_heads) +
+                                                        n * (k_heads + steps + v_heads) + steps));
   const auto take = [&](int64_t count) { return std::exchange(next, next + count); };
   Prepared prepared{};
   prepared.q = take(keys);
   prepared.k = take(keys);
   prepared.q_of_k = take(n * k_heads);
-  prepared.decay = take(n * v_heads);
+  prepared.decay = take(n * steps);
+  prepared.decayed_q = take(decayed);
+  prepared.decayed_k = take(decayed);
   prepared.strength = take(n * v_heads);
-  float *a_log = take(v_heads), *step_bias = take(v_heads), *skip = take(v_heads);
+  float *a_log = take(v_heads), *step_bias = take(steps), *skip = take(v_heads);
   kernels.to_float[args.a_log.dtype](args.a_log.data, v_heads, a_log);
-  kernels.to_float[args.step_bias.dtype](args.step_bias.data, v_heads, step_bias);
+  kernels.to_float[args.step_bias.dtype](args.step_bias.data, steps, step_bias);
   if (args.skip) kernels.to_float[args.skip->dtype](args.skip->data, v_heads, skip);
   const Recurring recurring{kernels,  args,  batch,     out,
                             prepared, a_log, step_bias, args.skip ? skip : nullptr};

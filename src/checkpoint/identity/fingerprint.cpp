@@ -20,11 +20,13 @@ constexpr uint64_t kBlocks = 4;
 
 // In the order of reading. All names but the first two stand for K and V together, or for the
 // latent.
-constexpr std::array<std::string_view, 8> kProjections = {
-    "k_proj", "v_proj",          "qkv_proj", "W_pack",
-    "c_attn", "query_key_value", "wqkv",     "kv_a_proj_with_mqa"};
-// The last two are packed weights: those of GPTQ or AWQ, and those of compressed-tensors.
-constexpr std::array<std::string_view, 4> kParts = {"weight", "bias", "qweight", "weight_packed"};
+constexpr std::array<std::string_view, 9> kProjections = {
+    "k_proj",          "v_proj", "qkv_proj",           "W_pack", "c_attn",
+    "query_key_value", "wqkv",   "kv_a_proj_with_mqa", "Wqkv"};
+// Two are packed weights: those of GPTQ or AWQ, and those of compressed-tensors. The last is beside
+// adapters.
+constexpr std::array<std::string_view, 5> kParts = {"weight", "bias", "qweight", "weight_packed",
+                                                    "base_layer.weight"};
 
 // A stack of layers: the parts of its tensors' names before and after the layer's number.
 struct Stack {

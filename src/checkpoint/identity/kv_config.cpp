@@ -174,7 +174,8 @@ void add_block(const BlockConfig& block, ConfigNumbers& out) {
   choice("norm_place", block.norm_place, usual.norm_place,
          {"before", "after", "around", "after_add"});
   choice("qk_norm", block.qk_norm, usual.qk_norm,
-         {"none", "per_head", "whole", "own_heads", "plain"});
+         {"none", "per_head", "whole", "own_heads", "plain", "plain_all"});
+  out.add_unless(usual.q_multiplier, "q_multiplier", block.q_multiplier);
   out.add_unless(usual.qk_norm_bias, "qk_norm_bias", block.qk_norm_bias);
   choice("score_bias", block.score_bias, usual.score_bias, {"none", "alibi", "alibi_bf16"});
   choice("hidden_act", block.activation, usual.activation,
@@ -182,6 +183,7 @@ void add_block(const BlockConfig& block, ConfigNumbers& out) {
   out.add_unless(usual.xielu, "xielu", block.xielu);
   out.add_unless(usual.norm_plus_one, "norm_plus_one", block.norm_plus_one);
   out.add_unless(usual.norm_bias, "norm_bias", block.norm_bias);
+  out.add_unless(usual.states_normed_before, "states_normed_before", block.states_normed_before);
   out.add_unless(usual.parallel, "parallel", block.parallel);
   out.add_unless(usual.shared_norm, "shared_norm", block.shared_norm);
   out.add_unless(usual.gated, "gated", block.gated);
@@ -232,6 +234,11 @@ void add_recurrence(const ModelConfig& config, ConfigNumbers& out) {
   }
   out.add_unless(usual.least_step, "state_least_step", state.least_step);
   out.add_unless(usual.most_step, "state_most_step", state.most_step);
+  out.add_unless(usual.most_strength, "state_most_strength", state.most_strength);
+  out.add_unless(usual.norm_eps, "state_norm_eps", state.norm_eps);
+  out.add_unless(usual.steps_by_row, "state_steps_by_row", state.steps_by_row);
+  out.add_unless(usual.rank, "state_rank", state.rank);
+  out.add_unless(false, "state_gate_sigmoid", state.gate == Activation::sigmoid);
 }
 
 void add_streams(const ModelConfig& config, ConfigNumbers& out) {
@@ -343,6 +350,8 @@ std::vector<ConfigNumber> kv_config(const ModelConfig& config) {
   add_block(config.block, numbers);
   numbers.add_unless(false, "bare_norms", config.bare_norms);
   numbers.add_unless(false, "embed_norm", config.embed_norm);
+  numbers.add_unless(false, "bare_embed_norm", config.bare_embed_norm);
+  numbers.add_unless(0.0, "post_norm_eps", config.post_norm_eps);
   numbers.add_unless(false, "qk_norm_rotated", config.qk_norm_rotated);
   add_recurrence(config, numbers);
   add_streams(config, numbers);

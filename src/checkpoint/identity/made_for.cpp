@@ -8,7 +8,7 @@
 #include "checkpoint/identity/fingerprint.h"
 #include "checkpoint/identity/model_identity.h"
 #include "checkpoint/identity/sampled_rows.h"
-#include "checkpoint/read_model_config.h"
+#include "checkpoint/model/read_model_config.h"
 #include "core/scales/compare_models.h"
 
 namespace fp8kv {

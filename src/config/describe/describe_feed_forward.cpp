@@ -28,7 +28,8 @@ FeedForward dense_part(const Json& text) {
   if (std::find(kPlain.begin(), kPlain.end(), type) != kPlain.end()) return FeedForward::plain;
   const std::string activation = text.get_string("hidden_act", "");
   const bool gated = activation == "silu" || activation == "swigluoai" || activation == "swish" ||
-                     type.starts_with("gemma") || type.starts_with("lfm2");
+                     type.starts_with("gemma") || type.starts_with("lfm2") ||
+                     type.starts_with("lfm3") || type.starts_with("muse_glimmer");
   return gated ? FeedForward::gated : FeedForward::unknown;
 }
 

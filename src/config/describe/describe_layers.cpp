@@ -100,6 +100,27 @@ Mixings told_otherwise(const Json&, const Json& member, const ModelDescription&)
   fail(member.where(), ": which layers hold what cache is said in a way not known here");
 }
 
+// Kimi Linear: two lists have the numbers of layers, from 1 on.
+Mixings told_by_two_lists(const Json&, const Json& linear, const ModelDescription& model) {
+  Mixings mixings(model.layers.size(), Mixing::unknown);
+  const auto set = [&](const char* key, Mixing mixing) {
+    const Json numbers = linear.at(key);
+    for (size_t i = 0; i < numbers.size(); ++i) {
+      Mixing& of_layer = mixings[static_cast<size_t>(in_range(numbers[i], model.n_layers()) - 1)];
+      if (of_layer != Mixing::unknown) {
+        fail(numbers[i].where(), ": is ", numbers[i].brief(), ", which is a layer of two lists");
+      }
+      of_layer = mixing;
+    }
+  };
+  set("full_attn_layers", Mixing::full);
+  set("kda_layers", Mixing::recurrent);
+  const auto missing = std::find(mixings.begin(), mixings.end(), Mixing::unknown);
+  if (missing == mixings.end()) return mixings;
+  fail(linear.where(), ": has layer ", missing - mixings.begin() + 1,
+       " in neither full_attn_layers nor kda_layers");
+}
+
 // MiMo V2: 1 stands for a window.
 Mixings told_by_windows(const Json& text, const Json& windows, const ModelDescription& model) {
   if (!text.get_string("model_type", "").starts_with("mimo_v2")) {
@@ -244,6 +265,7 @@ constexpr Decider kDeciders[] = {
     {"attn_type_list", told_by_attention},
     {"hybrid_layer_pattern", told_by_windows},
     {"layer_types", told_by_types},
+    {"linear_attn_config", told_by_two_lists},
     {"full_attn_idxs", told_by_numbers},
     {"full_attention_interval", told_by_interval},
     {"attn_layer_period", told_by_period},

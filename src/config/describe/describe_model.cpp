@@ -53,7 +53,7 @@ int64_t parse_head_dim(const Json& text, int64_t n_heads) {
 
 // Families with latent attention like DeepSeek V2's, whose layers cache nothing else.
 constexpr std::string_view kLatentTypes[] = {
-    "deepseek_v2", "deepseek_v3", "deepseek_v32", "kimi_k2",    "glm4_moe_lite",
+    "deepseek_v2", "deepseek_v3", "deepseek_v32", "kimi_k2",    "kimi_linear", "glm4_moe_lite",
     "glm_moe_dsa", "minicpm3",    "mistral4",     "sarvam_mla", "youtu"};
 
 bool has_latent_attention(const Json& text) {
@@ -113,7 +113,8 @@ ModelDescription describe_model(const Json& config, const Json& text) {
   out.architecture = architecture_name(config);
   out.model_type = config.get_string("model_type", "");
   const int64_t n_layers = layer_count(text);
-  out.n_heads = in_range(at_any(text, {"num_attention_heads", "n_head", "num_heads"}), kLargestDim);
+  out.n_heads = in_range(at_any(text, {"num_attention_heads", "n_head", "num_heads", "n_heads"}),
+                         kLargestDim);
   if (const auto dim = find_any(text, kDim)) out.dim = in_range(*dim, kLargestDim);
   const LayerDescription layer = latent ? latent_layer(text) : layer_with_heads(text, out.n_heads);
   if (const auto context = find_any(text, kContext)) {

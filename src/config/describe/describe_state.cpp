@@ -20,6 +20,9 @@ struct StateKeys {
 constexpr StateKeys kStateKeys[] = {
     {"linear_num_value_heads", "linear_key_head_dim", "linear_value_head_dim",
      "linear_num_key_heads", "linear_conv_kernel_dim"},  // gated DeltaNet
+    {"linear_num_heads", "linear_head_dim", "linear_head_dim", "linear_num_heads",
+     "linear_conv_kernel_dim"},  // Kimi Delta Attention
+    {"num_heads", "head_dim", "head_dim", "num_heads", "short_conv_kernel_size"},  // likewise
     {"mamba_n_heads", "mamba_d_state", "mamba_d_head", "mamba_n_groups", "mamba_d_conv"},
     {"mamba_num_heads", "ssm_state_size", "mamba_head_dim", "n_groups", "conv_kernel"},
 };
@@ -67,6 +70,7 @@ std::optional<uint64_t> bytes_by(const Json& text, const StateKeys& keys) {
 
 uint64_t state_bytes_of(const Json& text) {
   if (const auto width = text.find("conv_L_cache")) return bytes_of_tokens(text, *width);
+  if (const auto linear = text.find("linear_attn_config")) return state_bytes_of(*linear);
   for (const StateKeys& keys : kStateKeys) {
     if (const auto bytes = bytes_by(text, keys)) return *bytes;
   }

@@ -128,11 +128,27 @@ constexpr WindowReader kReaders[] = {
      .architecture = "LagunaForCausalLM",
      .layer_types = true,
      .usual_window = 512},
+    {.model_type = "lfm3",
+     .architecture = "Lfm3ForCausalLM",
+     .layer_types = true,
+     .usual_window = 256},
     {.model_type = "mimo_v2_flash", .architecture = "MiMoV2FlashForCausalLM", .layer_types = true},
     {.model_type = "mellum",
      .architecture = "MellumForCausalLM",
      .layer_types = true,
      .usual_window = 1024},
+    {.model_type = "muse_glimmer",
+     .architecture = "MuseGlimmerForConditionalGeneration",
+     .layer_types = true,
+     .usual_window = 2048,
+     .usual_period = 4,
+     .full_last = true},
+    {.model_type = "muse_glimmer_text",
+     .architecture = "",
+     .layer_types = true,
+     .usual_window = 2048,
+     .usual_period = 4,
+     .full_last = true},
     {.model_type = "step3p5", .architecture = "Step3p5ForCausalLM", .layer_types = true},
     {.model_type = "step3p7",
      .architecture = "Step3p7ForConditionalGeneration",
@@ -147,6 +163,8 @@ constexpr WindowReader kReaders[] = {
      .usual_window = 4096,
      .usual_period = 4},
     {.model_type = "phi3", .architecture = "Phi3ForCausalLM"},
+    {.model_type = "phi4_multimodal", .architecture = "Phi4MultimodalForCausalLM"},
+    {.model_type = "phi4mm", .architecture = "Phi4MMForCausalLM"},
     {.model_type = "phimoe", .architecture = "PhimoeForCausalLM"},
     {.model_type = "phimoe", .architecture = "PhiMoEForCausalLM"},
     {.model_type = "qwen2",
@@ -236,7 +254,8 @@ int64_t usual_window(const Json& text) {
 WindowPattern usual_pattern(const Json& text) {
   const WindowReader* reader = reader_of(text);
   if (reader == nullptr || reader->usual_period == 0) return {};
-  return {reader->usual_period, reader->full_first ? 0 : reader->usual_period - 1};
+  const int64_t last = reader->full_last ? layer_count(text) - 1 : reader->usual_period - 1;
+  return {reader->usual_period, reader->full_first ? 0 : last % reader->usual_period};
 }
 
 std::vector<std::string> unread_window_keys(const Json& text) {

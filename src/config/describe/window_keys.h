@@ -23,6 +23,7 @@ struct WindowReader {
   int64_t usual_window = 0;
   int64_t usual_period = 0;  // see usual_pattern
   bool full_first = false;   // in each period the first layer sees all tokens, else the last
+  bool full_last = false;    // periods are counted from the last layer, which sees all tokens
 };
 
 std::span<const WindowReader> window_readers();

@@ -45,11 +45,11 @@ void parse_experts(const Json& text, const ExpertsKeys& keys, ModelConfig& out) 
   }
 }
 
-void parse_expert_groups(const Json& text, ModelConfig& out) {
+void parse_expert_groups(const Json& text, ModelConfig& out, const char* groups_key) {
   FP8KV_ASSERT(out.experts);
   Routing& routing = out.experts->routing;
   const int64_t count = out.experts->count;
-  const auto groups = text.find("n_group");
+  const auto groups = text.find(groups_key);
   const auto kept = text.find("topk_group");
   if (groups) routing.groups = in_range(*groups, count);
   if (kept) routing.groups_kept = in_range(*kept, routing.groups);

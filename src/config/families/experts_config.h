@@ -17,9 +17,9 @@ struct ExpertsKeys {
 // nothing if no layer of `out` has experts. Throws, naming the key, for impossible values.
 void parse_experts(const Json& text, const ExpertsKeys& keys, ModelConfig& out);
 
-// Reads n_group and topk_group, and checks that the experts divide into such groups. REQUIRES
-// out.experts.
-void parse_expert_groups(const Json& text, ModelConfig& out);
+// Reads the number of groups and topk_group, and checks that the experts divide into such groups.
+// REQUIRES out.experts.
+void parse_expert_groups(const Json& text, ModelConfig& out, const char* groups_key = "n_group");
 
 // Reads the router of DeepSeek V3, which other families use too: groups, sigmoid scores with a
 // choice bias, and norm_topk_prob. REQUIRES out.experts.

@@ -54,15 +54,20 @@ RoleTensor tensor_of_state(TensorRole role, const ModelConfig& config, bool has_
   const bool recurs = has_state && state.recurs();
   const bool by_head = state.norm == StateNorm::heads;
   const bool delta = state.update == StateUpdate::delta;
+  const int64_t from = state.rank > 0 ? state.rank : config.dim;
   switch (role) {
     case state_q:
     case state_k:
       return {{state.k_width(), config.dim}, role == state_k ? has_state : recurs, state.bias};
     case state_v:
-    case state_gate:
       return {{state.v_width(), config.dim}, has_state, state.bias};
+    case state_gate:
+      return {{state.v_width(), from}, has_state, state.bias};
     case state_step:
-      return {{state.v_heads, config.dim}, recurs, state.bias};
+      return {{state.steps(), from}, recurs, state.bias};
+    case state_gate_down:
+    case state_step_down:
+      return {{state.rank, config.dim}, has_state && state.rank > 0};
     case state_strength:
       return {{state.v_heads, config.dim}, has_state && delta, state.bias};
     case conv_q:
@@ -71,8 +76,9 @@ RoleTensor tensor_of_state(TensorRole role, const ModelConfig& config, bool has_
     case conv_v:
       return {{state.v_width(), 1, state.conv_width}, has_state, state.conv_bias};
     case state_decay:
-    case state_step_bias:
       return {{state.v_heads}, recurs};
+    case state_step_bias:
+      return {{state.steps()}, recurs};
     case state_skip:
       return {{state.v_heads}, has_state && state.skip};
     case state_norm:
@@ -85,8 +91,8 @@ RoleTensor tensor_of_state(TensorRole role, const ModelConfig& config, bool has_
   }
 }
 
-RoleTensor tensor_of_latent(TensorRole role, const ModelConfig& config) {
-  const bool exists = config.latent.has_value();
+RoleTensor tensor_of_latent(TensorRole role, const ModelConfig& config, bool attends) {
+  const bool exists = config.latent.has_value() && attends;
   const LatentConfig latent = config.latent.value_or(LatentConfig());
   const bool q_in_two = exists && latent.q_rank > 0;
   switch (role) {
@@ -106,9 +112,10 @@ RoleTensor tensor_of_latent(TensorRole role, const ModelConfig& config) {
       return {{config.n_heads * latent.v_dim, latent.rank}, exists};
     case q:
       return {{config.n_heads * (latent.nope_dim + latent.rope_dim),
-               q_in_two ? latent.q_rank : config.dim}};
+               q_in_two ? latent.q_rank : config.dim},
+              exists};
     case o:
-      return {{config.dim, config.n_heads * latent.v_dim}, true, config.o_bias};
+      return {{config.dim, config.n_heads * latent.v_dim}, exists, config.o_bias};
     default:
       assertion_failed("a TensorRole", __FILE__, __LINE__);
   }

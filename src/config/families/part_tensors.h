@@ -20,9 +20,9 @@ RoleTensor tensor_of_experts(TensorRole role, const ModelConfig& config, bool ha
 // The tensor of a role of a state. It exists only in layers that keep a state.
 RoleTensor tensor_of_state(TensorRole role, const ModelConfig& config, bool has_state);
 
-// The tensor of a role of latent attention. It exists only in models with latent attention. Only
+// The tensor of a role of latent attention. It exists only in layers with latent attention. Only
 // matrices that read the layer's input may have a bias.
-RoleTensor tensor_of_latent(TensorRole role, const ModelConfig& config);
+RoleTensor tensor_of_latent(TensorRole role, const ModelConfig& config, bool attends);
 
 // The tensor of a role of a sparse indexer. It exists only in layers that choose tokens themselves.
 RoleTensor tensor_of_drafter(TensorRole role, const ModelConfig& config);

@@ -31,7 +31,9 @@ std::string with_number(const std::string& name, std::string_view place, int64_t
 std::string module_name(const TensorRow& row, const ModelConfig& config, int64_t layer,
                         int64_t part = 0) {
   constexpr std::string_view kModel = "model.", kLogits = "lm_head";
-  std::string name = with_number(std::string(row.name), kLayer, layer);
+  const auto number = static_cast<size_t>(&row - config.tensors.data());
+  const bool other = number < config.other_names.size() && config.other_names[number];
+  std::string name = with_number(std::string(other ? row.other_name : row.name), kLayer, layer);
   for (const std::string_view place : {kExpert, kHead, kStream})
     name = with_number(name, place, part);
   if (name.starts_with(kModel)) return config.model_prefix + name.substr(kModel.size());
@@ -84,8 +86,15 @@ int64_t groups_of(TensorLayout layout, const ModelConfig& config) {
   }
 }
 
+// Whether files have the gate of attention in the tensor of Q, with its bias: Qwen3-Next.
+bool has_gate_in_q(const ModelConfig& config) {
+  return std::any_of(config.tensors.begin(), config.tensors.end(), [](const TensorRow& row) {
+    return row.roles.front() == q && row.roles.back() == attn_gate;
+  });
+}
+
 bool has_head_norms(const BlockConfig& block) {
-  return block.qk_norm != QkNorm::none && block.qk_norm != QkNorm::plain;
+  return block.qk_norm != QkNorm::none && !is_plain(block.qk_norm);
 }
 
 // The shape of the norm weights of Q or K.
@@ -110,7 +119,8 @@ RoleTensor tensor_of(TensorRole role, const ModelConfig& config, int64_t layer) 
   const bool has_state = config.keeps_state(layer);
   const bool mixes = of_layer.mixing != Mixing::none;
   const bool attends = config.attends(layer);
-  const bool normed_before = norms_input(block.norm_place) && !config.bare_norms;
+  const NormPlace norm_place = config.norm_place(layer);
+  const bool normed_before = norms_input(norm_place) && !config.bare_norms;
   const int64_t heads = config.n_heads_of(layer), kv_heads = of_layer.n_kv_heads;
   const int64_t attended_dim = heads * of_layer.v_head_dim;
   const bool other_size = config.embed_dim > 0;
@@ -131,7 +141,9 @@ RoleTensor tensor_of(TensorRole role, const ModelConfig& config, int64_t layer) 
     case positions:
       return {{config.position_rows, config.dim}, config.position_rows > 0};
     case embed_norm:
-      return {{config.dim}, config.embed_norm && !config.bare_norms, block.norm_bias};
+      return {{config.dim},
+              config.embed_norm && !config.bare_norms && !config.bare_embed_norm,
+              block.norm_bias};
     case layer_embedding:
       return {{config.layer_vocab_size, config.n_layers() * config.layer_input_dim}, has_inputs};
     case layer_projection:
@@ -169,10 +181,9 @@ RoleTensor tensor_of(TensorRole role, const ModelConfig& config, int64_t layer) 
     case ffn_norm:
       return {{config.dim}, feeds_forward && normed_before && !block.shared_norm, block.norm_bias};
     case attn_post_norm:
-      return {{config.dim}, mixes && block.norm_place != NormPlace::before, block.norm_bias};
+      return {{config.dim}, mixes && norm_place != NormPlace::before, block.norm_bias};
     case ffn_post_norm:
-      return {
-          {config.dim}, feeds_forward && block.norm_place != NormPlace::before, block.norm_bias};
+      return {{config.dim}, feeds_forward && norm_place != NormPlace::before, block.norm_bias};
     case norm:
       return {{config.dim},
               block.norm_place != NormPlace::after_add && !config.bare_norms,
@@ -184,14 +195,14 @@ RoleTensor tensor_of(TensorRole role, const ModelConfig& config, int64_t layer) 
     case latent_norm:
     case k_up:
     case v_up:
-      return tensor_of_latent(role, config);
+      return tensor_of_latent(role, config, attends);
     case q:
-      if (config.latent) return tensor_of_latent(role, config);
+      if (config.latent) return tensor_of_latent(role, config, attends);
       return {{heads * of_layer.k_head_dim, config.dim}, attends, config.qkv_bias};
     case attn_gate:
       return {{is_of_heads(block.attention_gate) ? heads : attended_dim, config.dim},
               attends && block.attention_gate != AttentionGate::none,
-              config.qkv_bias && block.attention_gate == AttentionGate::sigmoid};
+              config.qkv_bias && has_gate_in_q(config)};
     case k:
       return {
           {kv_heads * of_layer.k_head_dim, config.dim}, has_kv && !config.latent, config.qkv_bias};
@@ -214,7 +225,7 @@ RoleTensor tensor_of(TensorRole role, const ModelConfig& config, int64_t layer) 
     case index_weights:
       return tensor_of_indexer(role, config, of_layer.index_bytes > 0);
     case o:
-      if (config.latent) return tensor_of_latent(role, config);
+      if (config.latent) return tensor_of_latent(role, config, attends);
       return {{config.dim, attended_dim}, attends, config.o_bias};
     case gate:
       return {{hidden_dim, config.dim}, block.gated && has_dense, config.mlp_bias};
@@ -259,17 +270,19 @@ void add_tensor(const TensorRow& row, const ModelConfig& config, int64_t layer, 
     const RoleTensor of_role = tensor_of(each, config, layer);
     FP8KV_ASSERT(of_role.exists && of_role.has_bias == first.has_bias);
     FP8KV_ASSERT(of_role.shape.rank() == first.shape.rank());
-    const int64_t more = row.one_row || of_role.shape.rank() == 0 ? 1 : of_role.shape[0];
+    const int64_t more =
+        row.form == VectorForm::one_row || of_role.shape.rank() == 0 ? 1 : of_role.shape[0];
     weight.parts.push_back({each, rows, more});
     rows += more;
   }
   const bool turned = is_turned(row.layout);
-  weight.shape = row.one_row               ? Shape{rows, first.shape[0]}
-                 : first.shape.rank() == 0 ? Shape{}
-                 : first.shape.rank() == 1 ? Shape{rows}
-                 : first.shape.rank() == 3 ? Shape{rows, first.shape[1], first.shape[2]}
-                 : turned                  ? Shape{first.shape[1], rows}
-                                           : Shape{rows, first.shape[1]};
+  weight.shape = row.form == VectorForm::one_row ? Shape{rows, first.shape[0]}
+                 : row.form == VectorForm::inner ? Shape{1, 1, rows, 1}
+                 : first.shape.rank() == 0       ? Shape{}
+                 : first.shape.rank() == 1       ? Shape{rows}
+                 : first.shape.rank() == 3       ? Shape{rows, first.shape[1], first.shape[2]}
+                 : turned                        ? Shape{first.shape[1], rows}
+                                                 : Shape{rows, first.shape[1]};
   const bool of_all = is_of_expert(role) && of.expert < 0;
   if (of_all) weight.shape = {config.experts->count, weight.shape[0], weight.shape[1]};
   if (of.head >= 0) weight.shape = {first.shape[1]};

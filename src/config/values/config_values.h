@@ -24,7 +24,7 @@ inline constexpr Spellings kHiddenDim = {"intermediate_size", "ffn_dim", "n_inne
                                          "ffn_hidden_size"};
 inline constexpr Spellings kContext = {"max_position_embeddings", "n_positions",
                                        "model_max_length"};
-inline constexpr Spellings kLayerCount = {"num_hidden_layers", "n_layer", "num_layers"};
+inline constexpr Spellings kLayerCount = {"num_hidden_layers", "n_layer", "num_layers", "n_layers"};
 
 // The first entry of "architectures"; "" if there is none.
 std::string architecture_name(const Json& config);

@@ -34,8 +34,13 @@ enum class QkNorm {
   per_head,   // every head by itself, all with the same head_dim weights
   whole,      // all heads together: OLMo 2
   own_heads,  // every head by itself, with weights of its own: Cohere; REQUIRES NormKind::layer
-  plain       // every head by itself, without weights, in layers that rotate: Llama 4
+  plain,      // every head by itself, without weights, in layers that rotate: Llama 4
+  plain_all   // every head by itself, without weights, in all layers: Muse Glimmer
 };
+
+constexpr bool is_plain(QkNorm norm) {
+  return norm == QkNorm::plain || norm == QkNorm::plain_all;
+}
 
 // Rotary embedding turns elements in pairs. Which elements form a pair, among the first `n` that
 // rotate.
@@ -96,12 +101,17 @@ struct LayerSwiglu {
 struct BlockConfig {
   NormKind norm = NormKind::rms;  // the kind of every norm in the model
   bool norm_plus_one = false;     // files store weight - 1: Gemma
+  bool last_norm_whole = false;   // but for the norm at the end of the model: Muse Glimmer
   bool norm_bias = false;         // REQUIRES NormKind::layer
   NormPlace norm_place = NormPlace::before;
+  // Layers that keep a state have their norms before the blocks all the same: OLMo Hybrid. REQUIRES
+  // NormPlace::after.
+  bool states_normed_before = false;
   // Both blocks read the layer's input: x + attention(x) + feed_forward(x). Not with after_add.
   bool parallel = false;
   bool shared_norm = false;  // both blocks read the same norm; REQUIRES `parallel`
   QkNorm qk_norm = QkNorm::none;
+  double q_multiplier = 1.0;  // multiplies normed Q; REQUIRES a plain QkNorm
   AttentionGate attention_gate = AttentionGate::none;  // see TensorRole::attn_gate
   bool qk_norm_bias = false;  // REQUIRES QkNorm::per_head and NormKind::layer
   bool v_norm = false;        // every head of V is normalised, without weights: Gemma 4

@@ -49,8 +49,8 @@ struct RopeConfig {
   bool operator==(const RopeConfig&) const = default;
 };
 
-// Latent attention (MLA). Each layer caches one vector per token, which all heads share: `rope_dim`
-// rotated elements, then the `rank` elements of the normed latent.
+// Latent attention (MLA). Each layer with attention caches one vector per token, which all heads
+// share: `rope_dim` rotated elements, then the `rank` elements of the normed latent.
 struct LatentConfig {
   int64_t rank = 0;
   int64_t rope_dim = 0;
@@ -124,10 +124,11 @@ struct ModelConfig : ModelDescription {
   std::vector<double> gate_cuts = {};
   std::vector<LayerSwiglu> swiglus = {};  // for each layer; empty: no layer clamps
   double norm_eps = 1e-5;
+  double post_norm_eps = 0.0;        // of norms of a block's output; 0: norm_eps
   std::vector<RopeConfig> ropes;     // every rotation that some layer uses, once
   std::vector<int32_t> layer_ropes;  // [n_layers]: index into `ropes`; -1: no rotation
   BlockConfig block;
-  std::optional<LatentConfig> latent;          // latent attention, in all layers
+  std::optional<LatentConfig> latent;          // latent attention, in all layers with attention
   std::optional<IndexerConfig> indexer;        // absent if it never leaves out a token
   std::optional<ExpertsConfig> experts;        // for layers with FeedForward::experts
   std::optional<RecurrenceConfig> recurrence;  // for layers that keep a state
@@ -139,6 +140,8 @@ struct ModelConfig : ModelDescription {
   std::vector<int32_t> eos_ids;
   int32_t bos_id = -1;                 // -1: none given
   std::span<const TensorRow> tensors;  // empty for an unsupported architecture
+  // For each row of `tensors`, whether the files have its other name. Empty: none.
+  std::vector<bool> other_names = {};
   // The prefix that stands for "model." in tensor names, and the name of lm_head. Both are longer
   // if the language model is one part of a larger model.
   std::string model_prefix = "model.";  // "language_model.model."
@@ -150,9 +153,15 @@ struct ModelConfig : ModelDescription {
   bool qk_norm_rotated = false;  // Q and K are normalised after their rotation: HunYuan
   bool bare_norms = false;       // norms of the stream have no weights: OLMo 1
   bool embed_norm = false;       // the embedding is normed before the first layer: BLOOM
+  bool bare_embed_norm = false;  // that norm has no weights: Muse Glimmer
 
   int64_t hidden_dim_of(int64_t index) const {
     return hidden_dims.empty() ? hidden_dim : hidden_dims[static_cast<size_t>(index)];
+  }
+
+  NormPlace norm_place(int64_t index) const {
+    const bool before = block.states_normed_before && keeps_state(index);
+    return before ? NormPlace::before : block.norm_place;
   }
 
   LayerSwiglu swiglu_of(int64_t index) const {

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <limits>
 
+#include "core/model/block.h"
+
 namespace fp8kv {
 
 // How a token updates the state S [k_dim, v_dim] of a head, after the state has decayed.
@@ -15,7 +17,7 @@ enum class StateUpdate {
           // output: LFM2
 };
 
-// How the output of a state is normed, and multiplied by the SiLU of a gate.
+// How the output of a state is normed, and multiplied by a gate: see RecurrenceConfig::gate.
 enum class StateNorm {
   none,    // no norm, the gate alone: Falcon-H1
   heads,   // norms every head with shared v_dim weights, then gates: gated DeltaNet
@@ -44,6 +46,13 @@ struct RecurrenceConfig {
   bool bias = false;       // the products before the convolution have biases
   bool out_bias = false;   // the output product has a bias
   StateMultipliers multipliers;
+  Activation gate = Activation::silu;  // of the output's gate
+  double norm_eps = 0.0;               // of the output's norm; 0: ModelConfig::norm_eps
+  double most_strength = 1.0;          // multiplies the sigmoid that makes a strength: OLMo Hybrid
+  // Each row of a state decays by a step of its own: Kimi Delta Attention. REQUIRES
+  // StateUpdate::delta, and as many heads of V as of K.
+  bool steps_by_row = false;
+  int64_t rank = 0;  // steps and gates are products of products of this size; 0: of the input
   // Time steps are clamped to these bounds; see Recurrence.
   double least_step = 0.0;
   double most_step = std::numeric_limits<double>::infinity();
@@ -58,6 +67,7 @@ struct RecurrenceConfig {
 
   int64_t k_width() const { return k_heads * k_dim; }
   int64_t v_width() const { return v_heads * v_dim; }
+  int64_t steps() const { return steps_by_row ? k_width() : v_heads; }  // of one token
   int64_t conv_channels() const { return 2 * k_width() + v_width(); }
   bool operator==(const RecurrenceConfig&) const = default;
 };

@@ -50,6 +50,8 @@ constexpr std::array<RoleRow, kRoleCount> kRoles = {{
     {R::state_v, "state_v", P::state, U::quantised},
     {R::state_gate, "state_gate", P::state, U::quantised},
     {R::state_step, "state_step", P::state, U::left_alone},
+    {R::state_gate_down, "state_gate_down", P::state, U::left_alone},
+    {R::state_step_down, "state_step_down", P::state, U::left_alone},
     {R::state_strength, "state_strength", P::state, U::left_alone},
     {R::conv_q, "conv_q", P::state, U::none},
     {R::conv_k, "conv_k", P::state, U::none},

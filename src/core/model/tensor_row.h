@@ -51,6 +51,8 @@ enum class TensorRole {
   state_v,
   state_gate,
   state_step,
+  state_gate_down,  // this and the next: see RecurrenceConfig::rank
+  state_step_down,
   state_strength,
   conv_q,  // a row for each channel
   conv_k,
@@ -113,14 +115,22 @@ enum class TensorLayout {
   by_state_head     // for each K head, its rows of each role: Qwen3-Next
 };
 
+// The shape in which a file has a vector of n elements.
+enum class VectorForm {
+  plain,    // [n]
+  one_row,  // [1, n]: ERNIE
+  inner     // [1, 1, n, 1]: Kimi Linear
+};
+
 struct TensorRow {
   // The name without ".weight" and ".bias". "{}" stands for the number of the layer, "{e}" for the
   // expert, "{h}" for the head, "{s}" for a stream beside the first, from 0 on.
   std::string_view name;
   std::vector<TensorRole> roles;  // mostly one
   TensorLayout layout = TensorLayout::rows;
-  bool bare = false;     // the file has the weight without ".weight", and the bias with "_bias"
-  bool one_row = false;  // the file has the vector as a matrix of one row: ERNIE
+  bool bare = false;  // the file has the weight without ".weight", and the bias with "_bias"
+  VectorForm form = VectorForm::plain;
+  std::string_view other_name = {};  // that some files have instead; "": none
 };
 
 }  // namespace fp8kv

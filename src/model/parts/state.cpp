@@ -15,7 +15,11 @@ StateForward::StateForward(ForwardMemory& memory, const ModelConfig& config)
   if (!sizes_.recurs()) return;
   q_ = memory.rows(sizes_.k_width());
   read_ = memory.rows(sizes_.v_width());
-  step_ = memory.rows(DType::f32, sizes_.v_heads);
+  step_ = memory.rows(DType::f32, sizes_.steps());
+  if (sizes_.rank > 0) {
+    gate_down_ = memory.rows(sizes_.rank);
+    step_down_ = memory.rows(sizes_.rank);
+  }
   strength_ = memory.rows(DType::f32, sizes_.v_heads);
 }
 
@@ -47,11 +51,21 @@ TensorView StateForward::run(const StateWeights& weights, const ConstTensorView&
   const TensorView read = read_.first(n);
   const TensorView step = step_.first(n), strength = strength_.first(n);
   std::vector<Projection> projections = {project_to(weights.q, q), project_to(weights.k, k),
-                                         project_to(weights.v, v), project_to(weights.gate, gate),
-                                         project_to(weights.step, step)};
+                                         project_to(weights.v, v)};
+  if (sizes_.rank > 0) {
+    projections.push_back(project_to(weights.gate_down.value(), gate_down_.first(n)));
+    projections.push_back(project_to(weights.step_down.value(), step_down_.first(n)));
+  } else {
+    projections.push_back(project_to(weights.gate, gate));
+    projections.push_back(project_to(weights.step, step));
+  }
   if (weights.strength) projections.push_back(project_to(*weights.strength, strength));
   const StateMultipliers& by = sizes_.multipliers;
   backend_.linear(x, projections);
+  if (sizes_.rank > 0) {
+    backend_.linear(gate_down_.first(n), std::array{project_to(weights.gate, gate)});
+    backend_.linear(step_down_.first(n), std::array{project_to(weights.step, step)});
+  }
   multiply(gate, by.gate);
   multiply(v, by.v);
   multiply(k, by.k);
@@ -67,6 +81,7 @@ TensorView StateForward::run(const StateWeights& weights, const ConstTensorView&
   args.v = reshaped(v, {n, heads, sizes_.v_dim});
   args.step = step;
   if (weights.strength) args.strength = strength;
+  args.most_strength = static_cast<float>(sizes_.most_strength);
   args.a_log = weights.decay;
   args.step_bias = weights.step_bias;
   args.least_step = static_cast<float>(sizes_.least_step);
@@ -82,7 +97,7 @@ TensorView StateForward::run(const StateWeights& weights, const ConstTensorView&
   };
   if (sizes_.norm == StateNorm::heads) norm(reshaped(read, by_head));
   if (sizes_.norm == StateNorm::groups) norm(reshaped(read, by_group));
-  backend_.activate(Activation::silu, gate, read);
+  backend_.activate(sizes_.gate, gate, read);
   if (sizes_.norm == StateNorm::groups_after_gate) norm(reshaped(gate, by_group));
   return gate;
 }

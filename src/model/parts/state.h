@@ -29,7 +29,9 @@ class StateForward {
   Backend& backend_;
   const RecurrenceConfig& sizes_;
   Tensor q_, k_, v_, gate_, read_;  // [max_rows, k_width] or [max_rows, v_width]
-  Tensor step_, strength_;          // [max_rows, v_heads] f32
+  Tensor gate_down_, step_down_;    // [max_rows, rank]
+  Tensor step_;                     // [max_rows, steps] f32
+  Tensor strength_;                 // [max_rows, v_heads] f32
 };
 
 }  // namespace fp8kv

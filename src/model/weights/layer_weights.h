@@ -56,16 +56,18 @@ struct IndexerWeights {
 
 // Weights of a layer that keeps a state.
 struct StateWeights {
-  Linear q, k;                          // [k_width, dim]
-  Linear v;                             // [v_width, dim]
-  Linear gate;                          // [v_width, dim]: its SiLU multiplies the output
-  Linear step;                          // [v_heads, dim]
-  std::optional<Linear> strength;       // [v_heads, dim]
-  Linear conv_q, conv_k, conv_v;        // [channels, conv_width]: see CausalConv
-  ConstTensorView decay, step_bias;     // [v_heads]: see Recurrence
-  std::optional<ConstTensorView> skip;  // [v_heads]
-  std::optional<Norm> norm;             // [v_dim], or [v_width] for norms of groups: see StateNorm
-  Linear out;                           // [dim, v_width]
+  Linear q, k;                                 // [k_width, dim]
+  Linear v;                                    // [v_width, dim]
+  Linear gate;                                 // [v_width, dim or rank]: see RecurrenceConfig::gate
+  Linear step;                                 // [steps, dim or rank]
+  std::optional<Linear> gate_down, step_down;  // [rank, dim]
+  std::optional<Linear> strength;              // [v_heads, dim]
+  Linear conv_q, conv_k, conv_v;               // [channels, conv_width]: see CausalConv
+  ConstTensorView decay;                       // [v_heads]: see Recurrence
+  ConstTensorView step_bias;                   // [steps]
+  std::optional<ConstTensorView> skip;         // [v_heads]
+  std::optional<Norm> norm;  // [v_dim], or [v_width] for norms of groups: see StateNorm
+  Linear out;                // [dim, v_width]
 };
 
 // Weights by which a layer predicts and corrects several streams: see StreamsConfig.
@@ -94,6 +96,7 @@ struct LayerInput {
 // One layer. LayerPart::up_to_kv leaves everything after K and V empty. The views live as long as
 // `storage`, which is empty if someone else owns them.
 struct LayerWeights {
+  NormPlace norm_place = NormPlace::before;  // see ModelConfig::norm_place
   // Norms of the inputs and outputs of attention and of the feed-forward part; NormPlace says which
   // exist.
   std::optional<Norm> attn_norm, attn_post_norm;  // [dim]

@@ -19,6 +19,10 @@ const Linear* of_state(const StateWeights& state, TensorRole role) {
       return &state.gate;
     case TensorRole::state_step:
       return &state.step;
+    case TensorRole::state_gate_down:
+      return get(state.gate_down);
+    case TensorRole::state_step_down:
+      return get(state.step_down);
     case TensorRole::state_strength:
       return get(state.strength);
     case TensorRole::state_out:

@@ -15,6 +15,21 @@ void into_latent(const Placing& tensor, Norm& norm) {
   norm.eps = static_cast<float>(tensor.config.latent->norm_eps);
 }
 
+// Places the norm of a block's output.
+void into_post(const Placing& tensor, std::optional<Norm>& norm) {
+  tensor.into(norm);
+  const double eps = tensor.config.post_norm_eps;
+  if (eps > 0) norm->eps = static_cast<float>(eps);
+}
+
+// Places the norm of a state's output, whose weights are always stored as they are.
+void into_state(const Placing& tensor, Norm& norm) {
+  tensor.into(norm);
+  norm.weight_offset = 0.0f;
+  const double eps = tensor.config.recurrence->norm_eps;
+  if (eps > 0) norm.eps = static_cast<float>(eps);
+}
+
 QkNorms& qk_norms_of(const Placing& tensor, LayerWeights& layer) {
   if (!layer.attn.norms) layer.attn.norms.emplace();
   layer.attn.norms->whole = tensor.config.block.qk_norm == QkNorm::whole;
@@ -79,6 +94,10 @@ void place_state(TensorRole role, const Placing& tensor, LayerWeights& layer) {
       return tensor.into(state.gate);
     case TensorRole::state_step:
       return tensor.into(state.step);
+    case TensorRole::state_gate_down:
+      return tensor.into(state.gate_down);
+    case TensorRole::state_step_down:
+      return tensor.into(state.step_down);
     case TensorRole::state_strength:
       return tensor.into(state.strength);
     case TensorRole::conv_q:
@@ -97,9 +116,7 @@ void place_state(TensorRole role, const Placing& tensor, LayerWeights& layer) {
       state.skip = tensor.view;
       return;
     case TensorRole::state_norm:
-      tensor.into(state.norm);
-      state.norm->weight_offset = 0.0f;
-      return;
+      return into_state(tensor, state.norm.emplace());
     case TensorRole::state_out:
       return tensor.into(state.out);
     default:
@@ -197,7 +214,7 @@ void place(TensorRole role, const Placing& tensor, LayerWeights& layer) {
     case TensorRole::o:
       return tensor.into(layer.o);
     case TensorRole::attn_post_norm:
-      return tensor.into(layer.attn_post_norm);
+      return into_post(tensor, layer.attn_post_norm);
     case TensorRole::ffn_norm:
       return tensor.into(layer.ffn_norm);
     case TensorRole::gate:
@@ -207,7 +224,7 @@ void place(TensorRole role, const Placing& tensor, LayerWeights& layer) {
     case TensorRole::down:
       return tensor.into(layer.down);
     case TensorRole::ffn_post_norm:
-      return tensor.into(layer.ffn_post_norm);
+      return into_post(tensor, layer.ffn_post_norm);
     case TensorRole::stream_norm:
       return tensor.into(streams_of(layer).norm);
     case TensorRole::stream_router:

@@ -139,6 +139,7 @@ HeadWeights WeightLoader::head() const {
     const Placing loaded{config_, tensor.is_bias, found.view, found.codes};
     if (role == TensorRole::norm) {
       loaded.into(head.norm);
+      if (config_.block.last_norm_whole) head.norm->weight_offset = 0.0f;
     } else if (role == TensorRole::stream_out) {
       loaded.into(head.streams.emplace_back());
     } else if (role == TensorRole::head_down) {

@@ -90,6 +90,7 @@ std::vector<ModelTensor> needed_tensors(const ModelConfig& config, int64_t index
 LayerWeights make_layer_weights(const ModelConfig& config, int64_t index, LayerPart part,
                                 const WeightSource& source) {
   LayerWeights layer;
+  layer.norm_place = config.norm_place(index);
   layer.feeds_forward = config.layer(index).feed_forward != FeedForward::none;
   std::map<TensorRole, TensorView> joined_rows;  // joins tensors that files have one by one
   for (const ModelTensor& needed : needed_tensors(config, index, part)) {
@@ -132,9 +133,11 @@ LayerWeights make_layer_weights(const ModelConfig& config, int64_t index, LayerP
     if (part == LayerPart::whole) layer.ffn_norm = plain_norm(config, config.dim, source);
   }
   if (config.block.shared_norm) layer.ffn_norm = layer.attn_norm;
-  if (config.block.qk_norm == QkNorm::plain && config.turns(index)) {
+  const bool turns = config.block.qk_norm == QkNorm::plain && config.turns(index);
+  if (turns || (config.block.qk_norm == QkNorm::plain_all && config.attends(index))) {
     const Norm norm = plain_norm(config, config.layer(index).k_head_dim, source);
     layer.attn.norms = QkNorms{norm, norm};
+    layer.attn.norms->q.weight_offset = static_cast<float>(config.block.q_multiplier - 1.0);
   }
   if (config.layer(index).v_is_k) layer.attn.v = layer.attn.k;
   if (config.block.v_norm && config.writes_cache(index)) {

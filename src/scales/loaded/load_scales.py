@@ -8,6 +8,8 @@
 # Weights are not read, so a model of any size loads in the memory that its modules take without
 # them. Writes no file, and runs no code of the folder.
 import contextlib
+import importlib.abc
+import importlib.machinery
 import importlib.util
 import json
 import os
@@ -15,6 +17,7 @@ import re
 import site
 import sys
 import traceback
+import unittest.mock
 
 RUNTIMES = ("vllm", "sglang", "transformers")
 
@@ -165,6 +168,31 @@ def stub_missing_ops(prefixes):
     torch._ops._OpNamespace.__getattr__ = lenient
 
 
+class MissingPackages(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Stands in for packages of kernels that this installation lacks: loading scales calls none of them."""
+
+    def __init__(self, names):
+        self.names = names
+
+    def find_spec(self, name, path, target=None):
+        if name.split(".")[0] not in self.names:
+            return None
+        return importlib.machinery.ModuleSpec(name, self, is_package=True)
+
+    def create_module(self, spec):
+        return unittest.mock.MagicMock(__spec__=spec, __name__=spec.name, __path__=[])
+
+    def exec_module(self, module):
+        pass
+
+
+class NoStream:
+    """Stands in for streams and events of a GPU, which some models make early: nothing runs on one here."""
+
+    def __init__(self, *args, **kwargs):
+        pass
+
+
 class Vllm:
     tells_cache = True  # its attention modules name the dtype of the cache
 
@@ -186,8 +214,11 @@ class Vllm:
         import vllm.model_executor.model_loader
 
         stub_missing_ops(("_C", "_moe"))
+        sys.meta_path.append(MissingPackages({"cutlass"}))
         import torch.cpu
+        import torch.cuda
 
+        torch.cuda.Stream = torch.cuda.Event = NoStream
         # Without AMX vLLM refuses FP8 in blocks, but this script computes no product.
         torch.cpu._is_amx_tile_supported = lambda: True
         for name in ("vllm.v1.attention.backends.cpu_attn", "vllm.attention.backends.torch_sdpa"):
@@ -195,6 +226,12 @@ class Vllm:
                 backend = importlib.import_module(name)
                 if hasattr(backend, "is_quantized_kv_cache"):
                     backend.is_quantized_kv_cache = lambda *rest: False
+        with contextlib.suppress(ImportError):
+            from vllm.triton_utils import triton
+
+            # Without a GPU this is a placeholder, which lacks a function that some models call.
+            if not hasattr(triton, "set_allocator"):
+                triton.set_allocator = lambda allocate: None
         self.version = vllm.__version__
         self._patch_loader()
         self._distributed = False

@@ -3,7 +3,7 @@
 #include <set>
 
 #include "base/error.h"
-#include "checkpoint/quantised_tensors.h"
+#include "checkpoint/model/quantised_tensors.h"
 #include "scales/read/scale_file_survey.h"
 #include "scales/read/stores/checkpoint_store.h"
 #include "scales/read/stores/open_store.h"

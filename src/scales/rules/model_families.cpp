@@ -47,6 +47,9 @@ constexpr ModelFamily kFamilies[] = {
     {"minicpm3", Family::minicpm3, Names::projections},
     {"mimo_v2_flash", Family::mimo_v2, Names::both},
     {"minimax_m3_vl", Family::minimax_m3, Names::both},
+    {"muse_glimmer", Family::muse_glimmer, Names::both},
+    {"olmo_hybrid", Family::olmo_hybrid, Names::both},
+    {"kimi_linear", Family::kimi_linear, Names::projections},
     {"step3p5", Family::step, Names::both},
     {"step3p7", Family::step, Names::both},
 };

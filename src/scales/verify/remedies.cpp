@@ -6,7 +6,7 @@
 #include "base/shell.h"
 #include "base/text.h"
 #include "checkpoint/describe_checkpoint.h"
-#include "checkpoint/read_model_config.h"
+#include "checkpoint/model/read_model_config.h"
 #include "scales/rules/runtime_caches.h"
 #include "scales/scale_rounding.h"
 #include "scales/write/inject.h"

@@ -4,7 +4,7 @@
 #include <iterator>
 
 #include "base/error.h"
-#include "checkpoint/quantised_tensors.h"
+#include "checkpoint/model/quantised_tensors.h"
 #include "scales/read/find_scales.h"
 #include "scales/read/stores/open_store.h"
 #include "scales/rules/runtime_caches.h"

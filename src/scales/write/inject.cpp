@@ -4,7 +4,7 @@
 #include "base/interrupt.h"
 #include "checkpoint/describe_checkpoint.h"
 #include "checkpoint/identity/made_for.h"
-#include "checkpoint/quantised_tensors.h"
+#include "checkpoint/model/quantised_tensors.h"
 #include "files/output/staged_directory.h"
 #include "files/output/write_file.h"
 #include "scales/dialects.h"

@@ -7,7 +7,7 @@
 #include <doctest/doctest.h>
 
 #include "base/text.h"
-#include "checkpoint/read_model_config.h"
+#include "checkpoint/model/read_model_config.h"
 #include "json/json.h"
 #include "scales/write/inject.h"
 #include "scales/write/scale_patch.h"

@@ -25,6 +25,8 @@ struct RecurrenceScene {
   bool conv_bias = false;
   bool conv_gated = false;  // gates before and behind the convolution, and no SiLU
   bool skip = false;
+  bool by_row = false;  // each row of a state decays by its own step
+  float most_strength = 1.0f;
   float least_step = 0.0f, most_step = std::numeric_limits<float>::infinity();
   std::vector<int64_t> lengths = {9, 1, 5};  // one per sequence
   std::vector<int64_t> slots = {2, 0, 3};    // slot of each sequence's state; -1: not kept
@@ -39,6 +41,7 @@ struct RecurrenceScene {
     for (const int64_t length : lengths) n += length;
     return n;
   }
+  int64_t steps() const { return by_row ? k_heads * k_dim : v_heads; }
   int64_t channels() const { return v_heads * v_dim; }
   bool has_strength() const { return update == StateUpdate::delta; }
 
@@ -48,10 +51,10 @@ struct RecurrenceScene {
     q = random_floats(rng, n * k_heads * k_dim);
     k = random_floats(rng, n * k_heads * k_dim);
     v = random_floats(rng, n * v_heads * v_dim);
-    step = random_floats(rng, n * v_heads);
+    step = random_floats(rng, n * steps());
     strength = random_floats(rng, n * v_heads);
     a_log = random_floats(rng, v_heads);
-    step_bias = random_floats(rng, v_heads);
+    step_bias = random_floats(rng, steps());
     skips = random_floats(rng, v_heads);
     x = random_floats(rng, n * channels());
     weight = random_floats(rng, channels() * conv_width);
@@ -124,7 +127,7 @@ inline RecurrenceOutcome run_steps(Backend& backend, const RecurrenceScene& s,
   spoil(state);
   spoil(tail);
   const Tensor a_log = tensor_of(backend, s.a_log, Shape{s.v_heads});
-  const Tensor step_bias = tensor_of(backend, s.step_bias, Shape{s.v_heads});
+  const Tensor step_bias = tensor_of(backend, s.step_bias, Shape{s.steps()});
   const Tensor skips = tensor_of(backend, s.skips, Shape{s.v_heads});
   const Tensor weight = tensor_of(backend, s.weight, Shape{s.channels(), s.conv_width});
   const Tensor bias = tensor_of(backend, s.bias, Shape{s.channels()});
@@ -158,7 +161,7 @@ inline RecurrenceOutcome run_steps(Backend& backend, const RecurrenceScene& s,
     const Tensor q = gathered(s.q, width(s.k_heads, s.k_dim), {n, s.k_heads, s.k_dim});
     const Tensor k = gathered(s.k, width(s.k_heads, s.k_dim), {n, s.k_heads, s.k_dim});
     const Tensor v = gathered(s.v, width(s.v_heads, s.v_dim), {n, s.v_heads, s.v_dim});
-    const Tensor t = gathered(s.step, width(s.v_heads, 1), {n, s.v_heads});
+    const Tensor t = gathered(s.step, width(s.steps(), 1), {n, s.steps()});
     const Tensor b = gathered(s.strength, width(s.v_heads, 1), {n, s.v_heads});
     const Tensor x = gathered(s.x, width(s.channels(), 1), {n, s.channels()});
     const Tensor in_gate = gathered(s.in_gate, width(s.channels(), 1), {n, s.channels()});
@@ -178,6 +181,7 @@ inline RecurrenceOutcome run_steps(Backend& backend, const RecurrenceScene& s,
     args.v = v.view();
     args.step = t.view();
     if (s.has_strength()) args.strength = b.view();
+    args.most_strength = s.most_strength;
     args.a_log = a_log.view();
     args.step_bias = step_bias.view();
     args.least_step = s.least_step;
@@ -236,10 +240,13 @@ inline ExactRecurrence exact_recurrence(const RecurrenceScene& s, double unit = 
           for (double& each : k) each /= std::sqrt(kk + 1e-6);
         }
         const int64_t gate = row * s.v_heads + head;
-        const double free = std::log1p(std::exp(of(s.step, gate) + of(s.step_bias, head)));
-        const double t = std::clamp(free, double{s.least_step}, double{s.most_step});
-        const double decay = std::exp(-std::exp(of(s.a_log, head)) * t);
-        const double strength = s.has_strength() ? sigmoid(of(s.strength, gate)) : t;
+        const auto step_of = [&](int64_t i) {
+          const int64_t number = s.by_row ? head * s.k_dim + i : head;
+          const double raw = of(s.step, row * s.steps() + number) + of(s.step_bias, number);
+          return std::clamp(std::log1p(std::exp(raw)), double{s.least_step}, double{s.most_step});
+        };
+        const double strength =
+            s.has_strength() ? s.most_strength * sigmoid(of(s.strength, gate)) : step_of(0);
         for (int64_t j = 0; j < s.v_dim; ++j) {
           const auto cell = [&](int64_t i) -> double& {
             return state[static_cast<size_t>((head * s.k_dim + i) * s.v_dim + j)];
@@ -248,7 +255,7 @@ inline ExactRecurrence exact_recurrence(const RecurrenceScene& s, double unit = 
           const double value = of(s.v, (row * s.v_heads + head) * s.v_dim + j);
           double result = s.skip ? of(s.skips, head) * value : 0;
           for (int64_t i = 0; i < s.k_dim; ++i) {
-            cell(i) *= decay;
+            cell(i) *= std::exp(-std::exp(of(s.a_log, head)) * step_of(i));
             known += cell(i) * k[static_cast<size_t>(i)];
           }
           if (s.update == StateUpdate::add) known = 0;

@@ -9,7 +9,7 @@
 
 #include "backend/cpu/cpu_backend.h"
 #include "calib/collect.h"
-#include "checkpoint/read_model_config.h"
+#include "checkpoint/model/read_model_config.h"
 #include "eval/evaluate.h"
 #include "policy/make_scales.h"
 #include "support/models/tiny_checkpoint.h"

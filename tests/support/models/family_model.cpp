@@ -9,7 +9,7 @@
 
 #include <doctest/doctest.h>
 
-#include "checkpoint/read_model_config.h"
+#include "checkpoint/model/read_model_config.h"
 #include "support/models/tiny_checkpoint.h"
 #include "support/places.h"
 #include "support/sanitizers.h"

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "checkpoint/read_model_config.h"
+#include "checkpoint/model/read_model_config.h"
 #include "support/models/family_model.h"
 #include "support/models/goldens.h"
 

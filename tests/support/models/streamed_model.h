@@ -7,7 +7,7 @@
 
 #include "base/log.h"
 #include "calib/collect.h"
-#include "checkpoint/read_model_config.h"
+#include "checkpoint/model/read_model_config.h"
 #include "support/models/tiny_checkpoint.h"
 #include "support/skip.h"
 #include "support/temp_dir.h"

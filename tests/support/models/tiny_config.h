@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "checkpoint/read_model_config.h"
+#include "checkpoint/model/read_model_config.h"
 #include "config/parse_model_config.h"
 #include "json/json.h"
 #include "support/expect_error.h"

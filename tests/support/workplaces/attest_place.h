@@ -15,7 +15,7 @@
 #include "attest/predictor.h"
 #include "backend/cpu/cpu_backend.h"
 #include "base/text.h"
-#include "checkpoint/read_model_config.h"
+#include "checkpoint/model/read_model_config.h"
 #include "json/json.h"
 #include "scales/scale_file.h"
 #include "support/hub_server.h"

@@ -5,7 +5,7 @@
 #include "backend/open/open.h"
 #include "base/machine/cpu_topology.h"
 #include "calib/work_estimate.h"
-#include "checkpoint/read_model_config.h"
+#include "checkpoint/model/read_model_config.h"
 #include "options/options.h"
 
 namespace fp8kv {

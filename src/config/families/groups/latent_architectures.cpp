@@ -240,7 +240,7 @@ void parse_latent(const Json& text, ModelConfig& out, int64_t usual_v_dim) {
     fail(heads->where(), ": is ", heads->brief(), ", expected ", out.n_heads,
          ", as many as attention heads: all of them read the latent");
   }
-  out.ropes[0].rotary_dim = latent.rope_dim;
+  if (!out.ropes.empty()) out.ropes[0].rotary_dim = latent.rope_dim;
   const auto q_dim = static_cast<double>(latent.nope_dim + latent.rope_dim);
   out.block.attention_scale = yarn_score_factor(text) / std::sqrt(q_dim);
   out.qkv_bias = out.o_bias = text.get_bool("attention_bias", false);

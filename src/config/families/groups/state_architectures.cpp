@@ -22,17 +22,7 @@ void parse_delta_net(const Json& config, ModelConfig& out) {
   out.block.norm_plus_one = true;
   out.block.qk_norm = QkNorm::per_head;
   out.block.attention_gate = AttentionGate::sigmoid;
-  RecurrenceConfig& state = out.recurrence.emplace();
-  state.k_heads = in_range(config.at("linear_num_key_heads"), kLargestDim / kMostStateRows);
-  state.k_dim = in_range(config.at("linear_key_head_dim"), kMostStateRows);
-  const Json v_heads = config.at("linear_num_value_heads");
-  state.v_heads = in_range(v_heads, kLargestDim);
-  state.v_dim = in_range(config.at("linear_value_head_dim"), kLargestDim / state.v_heads);
-  state.conv_width = in_range(config.at("linear_conv_kernel_dim"), kMostConvWidth);
-  if (state.v_heads % state.k_heads != 0) {
-    fail(v_heads.where(), ": is ", state.v_heads, ", expected a multiple of the ", state.k_heads,
-         " heads of linear_num_key_heads");
-  }
+  parse_delta_sizes(config, out);
 }
 
 void parse_shared_expert(const Json& config, ModelConfig& out) {
@@ -173,6 +163,20 @@ const Architecture kStates[] = {
 };
 
 }  // namespace
+
+void parse_delta_sizes(const Json& config, ModelConfig& out) {
+  RecurrenceConfig& state = out.recurrence.emplace();
+  state.k_heads = in_range(config.at("linear_num_key_heads"), kLargestDim / kMostStateRows);
+  state.k_dim = in_range(config.at("linear_key_head_dim"), kMostStateRows);
+  const Json v_heads = config.at("linear_num_value_heads");
+  state.v_heads = in_range(v_heads, kLargestDim);
+  state.v_dim = in_range(config.at("linear_value_head_dim"), kLargestDim / state.v_heads);
+  state.conv_width = in_range(config.at("linear_conv_kernel_dim"), kMostConvWidth);
+  if (state.v_heads % state.k_heads != 0) {
+    fail(v_heads.where(), ": is ", state.v_heads, ", expected a multiple of the ", state.k_heads,
+         " heads of linear_num_key_heads");
+  }
+}
 
 std::span<const Architecture> state_architectures() {
   return kStates;

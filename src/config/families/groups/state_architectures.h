@@ -10,4 +10,7 @@ namespace fp8kv {
 
 std::span<const Architecture> state_architectures();
 
+// Reads the sizes of a gated DeltaNet into out.recurrence.
+void parse_delta_sizes(const Json& config, ModelConfig& out);
+
 }  // namespace fp8kv

@@ -44,7 +44,7 @@ std::span<const TensorRow> ernie4_5_moe_tensors() {
               {{"model.layers.{}.mlp.gate", {router}},
                {.name = "model.layers.{}.mlp.moe_statics.e_score_correction_bias",
                 .roles = {choice_bias},
-                .one_row = true}},
+                .form = VectorForm::one_row}},
               experts_apart(),
               {{"model.layers.{}.mlp.shared_experts.gate_proj", {shared_gate}},
                {"model.layers.{}.mlp.shared_experts.up_proj", {shared_up}},

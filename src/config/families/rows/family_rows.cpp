@@ -33,19 +33,27 @@ Architecture hy_v3();
 Architecture hyperclova_x();
 Architecture iquest_coder();
 Architecture jais2();
+Architecture kimi_linear();
 Architecture laguna();
 Architecture lfm2();
 Architecture lfm2_moe();
+Architecture lfm3();
 Architecture mellum();
 Architecture mimo_v2();
 Architecture minimax_m3();
 Architecture minicpm3();
 Architecture ministral();
 Architecture mistral4();
+Architecture mpt();
+Architecture mpt_published();
+Architecture muse_glimmer();
 Architecture nanochat();
 Architecture nemotron();
 Architecture olmo();
+Architecture olmo_hybrid();
 Architecture persimmon();
+Architecture phi4_multimodal();
+Architecture phi4mm();
 Architecture phimoe();
 Architecture phimoe_first_name();
 Architecture qwen3_omni_moe();
@@ -89,19 +97,27 @@ std::span<const Architecture> family_rows() {
       hyperclova_x(),
       iquest_coder(),
       jais2(),
+      kimi_linear(),
       laguna(),
       lfm2(),
       lfm2_moe(),
+      lfm3(),
       mellum(),
       mimo_v2(),
       minimax_m3(),
       minicpm3(),
       ministral(),
       mistral4(),
+      mpt(),
+      mpt_published(),
+      muse_glimmer(),
       nanochat(),
       nemotron(),
       olmo(),
+      olmo_hybrid(),
       persimmon(),
+      phi4_multimodal(),
+      phi4mm(),
       phimoe(),
       phimoe_first_name(),
       qwen3_omni_moe(),

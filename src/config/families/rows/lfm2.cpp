@@ -65,6 +65,10 @@ void parse_lfm2_layers(const Json& config, ModelConfig& out) {
   check_types(config);
   out.block.qk_norm = QkNorm::per_head;
   if (const auto tied = config.find("tie_embedding")) out.tied_embeddings = tied->as_bool();
+  parse_convolutions(config, 3, out);
+}
+
+void parse_convolutions(const Json& config, int64_t usual_width, ModelConfig& out) {
   const auto width = config.find("conv_L_cache");
   const bool bias = config.get_bool("conv_bias", false);
   bool any = false;
@@ -75,23 +79,27 @@ void parse_lfm2_layers(const Json& config, ModelConfig& out) {
   state.norm = StateNorm::none;
   state.k_heads = state.v_heads = 1;
   state.k_dim = state.v_dim = out.dim;
-  state.conv_width = width ? in_range(*width, kMostConvWidth) : 3;
+  state.conv_width = width ? in_range(*width, kMostConvWidth) : usual_width;
   state.conv_bias = state.bias = state.out_bias = bias;
 }
 
-TensorRows lfm2_opening() {
-  return {{"model.embed_tokens", {embedding}},
-          {"model.layers.{}.operator_norm", {attn_norm}},
-          {"model.layers.{}.self_attn.q_proj", {q}},
-          {"model.layers.{}.self_attn.k_proj", {k}},
-          {"model.layers.{}.self_attn.v_proj", {v}},
-          {"model.layers.{}.self_attn.q_layernorm", {q_norm}},
-          {"model.layers.{}.self_attn.k_layernorm", {k_norm}},
-          {"model.layers.{}.self_attn.out_proj", {o}},
-          {"model.layers.{}.conv.in_proj", {state_k, state_gate, state_v}},
+TensorRows lfm2_convolutions() {
+  return {{"model.layers.{}.conv.in_proj", {state_k, state_gate, state_v}},
           {"model.layers.{}.conv.conv", {conv_v}},
-          {"model.layers.{}.conv.out_proj", {state_out}},
-          {"model.layers.{}.ffn_norm", {ffn_norm}}};
+          {"model.layers.{}.conv.out_proj", {state_out}}};
+}
+
+TensorRows lfm2_opening() {
+  return joined({{{"model.embed_tokens", {embedding}},
+                  {"model.layers.{}.operator_norm", {attn_norm}},
+                  {"model.layers.{}.self_attn.q_proj", {q}},
+                  {"model.layers.{}.self_attn.k_proj", {k}},
+                  {"model.layers.{}.self_attn.v_proj", {v}},
+                  {"model.layers.{}.self_attn.q_layernorm", {q_norm}},
+                  {"model.layers.{}.self_attn.k_layernorm", {k_norm}},
+                  {"model.layers.{}.self_attn.out_proj", {o}}},
+                 lfm2_convolutions(),
+                 {{"model.layers.{}.ffn_norm", {ffn_norm}}}});
 }
 
 TensorRows lfm2_mlp() {

@@ -1,4 +1,4 @@
-// The keys and tensors that LFM2 and its model with experts share.
+// The keys and tensors that LFM2, its model with experts and LFM3 share.
 #pragma once
 
 #include "config/families/tensor_blocks.h"
@@ -10,6 +10,10 @@ namespace fp8kv {
 // Reads the keys of convolutions and attention, and refuses layers of other kinds.
 void parse_lfm2_layers(const Json& config, ModelConfig& out);
 
+// Reads the keys of convolutions. `usual_width` replaces a missing conv_L_cache.
+void parse_convolutions(const Json& config, int64_t usual_width, ModelConfig& out);
+
+TensorRows lfm2_convolutions();
 TensorRows lfm2_opening();  // embedding, and every layer up to the norm before the last part
 TensorRows lfm2_mlp();
 TensorRows lfm2_ending();

@@ -43,6 +43,9 @@ constexpr std::array<NamedFamily, kFamilyCount> kFamilyNames = {{
     {Family::mimo_v2, "mimo_v2"},
     {Family::minimax_m3, "minimax_m3"},
     {Family::step, "step"},
+    {Family::muse_glimmer, "muse_glimmer"},
+    {Family::olmo_hybrid, "olmo_hybrid"},
+    {Family::kimi_linear, "kimi_linear"},
     {Family::drafter, "drafter"},
 }};
 

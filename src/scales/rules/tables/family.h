@@ -41,8 +41,11 @@ enum class Family : uint8_t {
   minicpm3,  // an MLA whose latent vLLM does not cache
   mimo_v2,
   minimax_m3,
-  step,     // Step 3.5 and 3.7
-  drafter,  // EAGLE-3: serves beside another model
+  step,  // Step 3.5 and 3.7
+  muse_glimmer,
+  olmo_hybrid,
+  kimi_linear,  // an MLA cache, in a few layers
+  drafter,      // EAGLE-3: serves beside another model
 };
 inline constexpr size_t kFamilyCount = static_cast<size_t>(Family::drafter) + 1;
 

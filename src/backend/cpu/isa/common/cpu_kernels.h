@@ -37,7 +37,8 @@ inline constexpr int kKeyDepth = 64;
 struct StateWrite {
   const float* k = nullptr;      // [k_dim]
   const float* delta = nullptr;  // [kStateColumns]
-  float decay = 1.0f;
+  const float* decay = nullptr;  // [k_dim], `decay_step` apart
+  int64_t decay_step = 0;        // 1, or 0: one decay for all
 };
 struct StateRead {
   const float* k = nullptr;  // [k_dim]

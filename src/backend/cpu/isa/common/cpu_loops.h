@@ -258,7 +258,8 @@ template <bool kWrites, bool kReads>
                                              const float (&delta)[kStatePart],
                                              const StateRead& read, StateSums& sums) {
   if constexpr (kWrites) {
-    for (int j = 0; j < kStatePart; ++j) s[j] = s[j] * write.decay + write.k[i] * delta[j];
+    const float decay = write.decay[i * write.decay_step];
+    for (int j = 0; j < kStatePart; ++j) s[j] = s[j] * decay + write.k[i] * delta[j];
   }
   if constexpr (kReads) {
     for (int j = 0; j < kStatePart; ++j) sums.of_k[j] += s[j] * read.k[i];

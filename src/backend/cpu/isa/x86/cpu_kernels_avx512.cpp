@@ -239,7 +239,7 @@ FP8KV_AVX512 [[gnu::always_inline]] inline void state_row(float* row, int64_t i,
     __m512 s = _mm512_load_ps(row + half * kLanes);
     if constexpr (kWrites) {
       const __m512 taken = _mm512_mul_ps(_mm512_set1_ps(write.k[i]), delta[half]);
-      s = _mm512_fmadd_ps(s, _mm512_set1_ps(write.decay), taken);
+      s = _mm512_fmadd_ps(s, _mm512_set1_ps(write.decay[i * write.decay_step]), taken);
       _mm512_store_ps(row + half * kLanes, s);
     }
     if constexpr (kReads) {

@@ -1,4 +1,4 @@
-#include "checkpoint/quantised_tensors.h"
+#include "checkpoint/model/quantised_tensors.h"
 
 #include <bit>
 #include <cmath>

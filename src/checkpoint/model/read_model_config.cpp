@@ -1,10 +1,9 @@
-#include "checkpoint/read_model_config.h"
+#include "checkpoint/model/read_model_config.h"
 
 #include <algorithm>
 #include <cstring>
 #include <iterator>
 #include <set>
-#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -13,10 +12,10 @@
 #include "base/error.h"
 #include "checkpoint/generation_config.h"
 #include "checkpoint/layer_name.h"
+#include "checkpoint/model/quantised_tensors.h"
+#include "checkpoint/model/stored_names.h"
 #include "checkpoint/model_weights.h"
 #include "checkpoint/quant_config.h"
-#include "checkpoint/quantised_tensors.h"
-#include "config/architectures.h"
 #include "config/describe/describe_indexer.h"
 #include "config/families/tensor_table.h"
 #include "config/parse_model_config.h"
@@ -62,13 +61,6 @@ class Expected {
   std::vector<ModelTensor> tensors_;
   std::set<std::string> names_;
 };
-
-// The name of Q's weight in the first layer with attention. REQUIRES such a layer.
-std::string q_name(const ModelConfig& config) {
-  int64_t layer = 0;
-  while (config.layer(layer).n_kv_heads == 0) ++layer;
-  return weight_name(config, TensorRole::q, layer);
-}
 
 std::string tensor_of(const Checkpoint& checkpoint, const std::string& name) {
   return cat(quote(checkpoint.folder().string()), ": tensor ", quote(name));
@@ -160,90 +152,34 @@ void check_tied(const Checkpoint& checkpoint, const std::string& embedding,
               "it out of the weights: runtimes differ in which they take");
 }
 
-// Whether the weight exists, under its own name or under a quantiser's name for it.
-bool has_weight(const Checkpoint& checkpoint, const std::string& name) {
-  constexpr std::string_view kEnd = ".weight";
-  const std::string module = name.substr(0, name.size() - kEnd.size());
-  return checkpoint.find(name) || checkpoint.find(module + ".weight_packed") ||
-         checkpoint.find(module + ".qweight");
-}
-
-// Sets the prefixes of the language model's tensors. They differ in larger models, and between the
-// versions that wrote them.
-void find_text_model(const Checkpoint& checkpoint, ModelConfig& config) {
-  struct Place {
-    const char* model_prefix;
-    const char* lm_head;
-  };
-  constexpr Place kPlaces[] = {
-      {"language_model.model.", "language_model.lm_head"},
-      {"model.language_model.", "lm_head"},
-      {"model.text_model.", "lm_head"},
-      {"thinker.model.", "thinker.lm_head"},  // Qwen's Omni
-      {"backbone.", "lm_head"},
-      {"", "lm_head"},  // GPT-2's first files
-  };
-  if (has_weight(checkpoint, q_name(config))) return;
-  ModelConfig placed = config;
-  for (const Place& place : kPlaces) {
-    placed.model_prefix = place.model_prefix;
-    placed.lm_head = place.lm_head;
-    if (!has_weight(checkpoint, q_name(placed))) continue;
-    config = placed;
-    return;
-  }
-}
-
-// Whether the checkpoint stores experts in the way of the config's table.
-bool has_experts(const Checkpoint& checkpoint, const ModelConfig& config, int64_t layer) {
-  const ModelWeights weights(checkpoint, config.dtype);
-  for (const ModelTensor& tensor : layer_tensors(config, layer)) {
-    const bool is_down = tensor.parts.front().role == TensorRole::expert_down && !tensor.is_bias;
-    if (is_down) return weights.find(tensor).has_value();
-  }
-  return false;
-}
-
-// Whether the checkpoint has the matrices of experts in the shapes of the config's table.
-bool has_expert_shapes(const Checkpoint& checkpoint, const ModelConfig& config, int64_t layer) {
-  for (const ModelTensor& tensor : layer_tensors(config, layer)) {
-    const TensorRole role = tensor.parts.front().role;
-    if (role != TensorRole::expert_gate && role != TensorRole::expert_down) continue;
-    const TensorEntry* entry = checkpoint.find(tensor.name);
-    if (entry == nullptr || entry->shape != tensor.shape) return false;
-  }
-  return true;
-}
-
-// Picks the table of tensors that fits how the files store experts: in one tensor or apart, and if
-// in one, each as it is or transposed. Like in transformers, shapes that fit both are as they are.
-void find_experts(const Checkpoint& checkpoint, ModelConfig& config) {
-  const std::span<const TensorRow> other_rows = other_tensors(config.tensors);
-  if (other_rows.empty() || !config.experts) return;
-  int64_t layer = 0;
-  while (config.layer(layer).feed_forward != FeedForward::experts) ++layer;
-  ModelConfig other = config;
-  other.tensors = turned_tensors(config.tensors);
-  if (!other.tensors.empty() && !has_expert_shapes(checkpoint, config, layer) &&
-      has_expert_shapes(checkpoint, other, layer)) {
-    config.tensors = other.tensors;
-    return;
-  }
-  other.tensors = other_rows;
-  if (has_experts(checkpoint, config, layer) || !has_experts(checkpoint, other, layer)) return;
-  config.tensors = other_rows;
-}
-
 // Whether the tensor belongs to a part beside the language model: a vision or audio tower, its
 // projector, or layers that predict further tokens. Such tensors are ignored.
 bool is_other_part(std::string_view name) {
-  constexpr std::string_view kParts[] = {"audio_tower.",           "connector.",    "embed_audio.",
-                                         "embed_vision.",          "image_newline", "mlp1.",
-                                         "multi_modal_projector.", "mtp.",          "vision_model.",
-                                         "vision_embedder.",       "vision_tower.", "visual."};
+  constexpr std::string_view kParts[] = {"audio_tower.",
+                                         "connector.",
+                                         "embed_audio.",
+                                         "embed_tokens_extend.",
+                                         "embed_vision.",
+                                         "image_newline",
+                                         "mlp1.",
+                                         "multi_modal_projector.",
+                                         "mtp.",
+                                         "vision_adapter.",
+                                         "vision_model.",
+                                         "vision_projection.",
+                                         "vision_embedder.",
+                                         "vision_tower.",
+                                         "visual."};
   const std::string_view inner = without_wrappers(name);
   return std::any_of(std::begin(kParts), std::end(kParts),
                      [&](std::string_view part) { return inner.starts_with(part); });
+}
+
+// Whether the tensor is of an adapter (LoRA) beside a matrix below base_layer. Images and speech
+// switch it on: Phi-4 multimodal.
+bool is_of_adapter(std::string_view name, const Checkpoint& checkpoint) {
+  const size_t at = name.find(".lora_");
+  return at != name.npos && checkpoint.find(cat(name.substr(0, at), ".base_layer.weight"));
 }
 
 // Whether the tensor is in a layer behind the last, which predicts the token after the next.
@@ -311,7 +247,7 @@ void check_no_others(const Checkpoint& checkpoint, const ModelConfig& config,
       continue;
     if (is_mask(location.entry)) continue;
     if (is_of_later_layer(name, checkpoint, config) || is_of_unused_cache(name, config)) continue;
-    if (is_of_indexer(name, checkpoint, config)) continue;
+    if (is_of_indexer(name, checkpoint, config) || is_of_adapter(name, checkpoint)) continue;
     if (!weight) {
       throw Error(cat(tensor_of(checkpoint, name), ": ", change, ", which is not computed here"),
                   kUnquantised);
@@ -326,8 +262,7 @@ void check_no_others(const Checkpoint& checkpoint, const ModelConfig& config,
 
 ModelConfig read_model_config(const Checkpoint& checkpoint) {
   ModelConfig config = parse_model_config(checkpoint.config());
-  find_text_model(checkpoint, config);
-  find_experts(checkpoint, config);
+  find_stored_names(checkpoint, config);
   const std::string lm_head = weight_name(config, TensorRole::lm_head);
   const bool has_embed = checkpoint.find(weight_name(config, TensorRole::embedding)) != nullptr;
   const bool has_lm_head = has_weight(checkpoint, lm_head);

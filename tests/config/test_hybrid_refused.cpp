@@ -1,0 +1,121 @@
+// Values of config.json that Muse Glimmer, OLMo Hybrid and Kimi Linear do not compute, or that
+// runtimes read differently, refused by key.
+#include <string>
+
+#include <doctest/doctest.h>
+
+#include "config/parse_model_config.h"
+#include "json/json.h"
+#include "support/expect_error.h"
+#include "support/models/family_model.h"
+#include "support/models/tiny_config.h"
+
+namespace fp8kv {
+namespace {
+
+std::string refusal_of(const char* golden, const std::string& key, const std::string& value) {
+  return test::error_of_config(test::family_with(golden, key, value));
+}
+
+// The refusal of a Muse Glimmer with another member of its language model.
+std::string muse_refusal(const std::string& key, const std::string& value) {
+  constexpr const char* kGolden = "muse-glimmer";
+  JsonWriter text;
+  text.value(test::family_golden(kGolden).at("config").at("text_config"));
+  return refusal_of(kGolden, "text_config", json_with_member(text.text(), key, value));
+}
+
+}  // namespace
+
+TEST_CASE("Muse Glimmer: keys that transformers or vLLM takes for granted") {
+  for (const char* key : {"use_qk_norm", "use_attn_output_gate", "normalize_tok_embeddings"}) {
+    CHECK(muse_refusal(key, "false") == std::string("config.json: text_config.") + key +
+                                            ": is false, expected true, which transformers takes "
+                                            "for it");
+  }
+  CHECK(muse_refusal("scale_query_by", "3.0") ==
+        "config.json: text_config.scale_query_by: is 3.0, but qk_scale_factor is 2.3: runtimes "
+        "differ in which they go by");
+  CHECK(muse_refusal("qk_scale_factor", "3.5") ==
+        "config.json: text_config.qk_scale_factor: is 3.5, expected less than the root of 12, the "
+        "head size");
+  CHECK(muse_refusal("qk_scale_factor", "null") ==
+        "config.json: text_config: the key 'qk_scale_factor' is null");
+  CHECK(muse_refusal("rope_parameters", "null") ==
+        "config.json: text_config: the key 'rope_parameters' is null");
+}
+
+TEST_CASE("Muse Glimmer: runtimes agree on which layers rotate") {
+  CHECK(muse_refusal("layer_rope_theta", "[500.0, 500.0, 20.0, 0]") ==
+        "config.json: text_config.layer_rope_theta[2]: is 20.0, expected 0 or 500, the base that "
+        "runtimes take for all layers");
+  CHECK(muse_refusal("layer_rope_theta", "[500.0, 500.0, 0, 500.0]") ==
+        "config.json: text_config: layer 2 does not rotate by layer_rope_theta, and no_rope_layers "
+        "says otherwise");
+  CHECK(muse_refusal("layer_rope_theta", "[500.0]") ==
+        "config.json: text_config.layer_rope_theta: is [500.0], expected an array of 4 numbers");
+  CHECK(muse_refusal("layer_types",
+                     R"(["full_attention", "sliding_attention", "sliding_attention",
+                         "full_attention"])") ==
+        "config.json: text_config: layer 0 rotates by layer_rope_theta, and layer_types says "
+        "otherwise");
+}
+
+TEST_CASE("OLMo Hybrid: the config says whether anything rotates") {
+  const std::string expected = "config.json: has no base under rope_parameters.rope_theta";
+  CHECK(refusal_of("olmo-hybrid", "rope_parameters", "null") == expected);
+  CHECK(refusal_of("olmo-hybrid", "rope_parameters", R"({"rope_type": "default"})") == expected);
+  CHECK(refusal_of("olmo-hybrid", "head_dim", "12") ==
+        "config.json: head_dim: is 12, expected 32 / 4, which vLLM takes whatever this key says");
+  CHECK(refusal_of("olmo-hybrid", "layer_types", "null") ==
+        "config.json: the key 'layer_types' is null");
+}
+
+TEST_CASE("Kimi Linear: lists that runtimes choose between agree") {
+  const std::string types = R"(["linear_attention", "full_attention", "linear_attention",
+                                "linear_attention"])";
+  CHECK(refusal_of("kimi-linear", "layer_types", types) ==
+        "config.json: linear_attn_config.full_attn_layers: has not layer 2, contrary to "
+        "layer_types: runtimes differ in which they go by");
+  CHECK(refusal_of("kimi-linear", "mlp_layer_types", R"(["dense", "sparse", "dense", "sparse"])") ==
+        "config.json: first_k_dense_replace: is 1, contrary to mlp_layer_types at layer 2: "
+        "runtimes differ in which they go by");
+  CHECK(refusal_of("kimi-linear", "linear_head_dim", "8") ==
+        "config.json: linear_attn_config.head_dim: is 6, but config.json: linear_head_dim is 8");
+  const auto lists = [](const char* full, const char* kda) {
+    return std::string(R"({"full_attn_layers": )") + full + R"(, "kda_layers": )" + kda +
+           R"(, "head_dim": 6, "num_heads": 4, "short_conv_kernel_size": 4})";
+  };
+  CHECK(refusal_of("kimi-linear", "linear_attn_config", lists("[3]", "[1, 2]")) ==
+        "config.json: linear_attn_config: has layer 4 in neither full_attn_layers nor kda_layers");
+  CHECK(refusal_of("kimi-linear", "linear_attn_config", lists("[3]", "[1, 2, 3, 4]")) ==
+        "config.json: linear_attn_config.kda_layers[2]: is 3, which is a layer of two lists");
+}
+
+TEST_CASE("Kimi Linear: what Kimi K3 has, and what only one runtime reads") {
+  const auto refused = [](const char* key, const char* value) {
+    return refusal_of("kimi-linear", key, value);
+  };
+  CHECK(refused("mla_use_nope", "false") ==
+        "config.json: mla_use_nope: is false, expected true: latent attention does not rotate in "
+        "this architecture");
+  CHECK(refused("mla_use_output_gate", "true") ==
+        "config.json: mla_use_output_gate: is true: a gate of latent attention is not supported");
+  CHECK(refused("tie_word_embeddings", "true") ==
+        "config.json: tie_word_embeddings: is true: an embedding in place of lm_head is not "
+        "supported");
+  for (const char* key : {"attn_res_block_size", "routed_expert_hidden_size"}) {
+    CHECK(refused(key, "8") ==
+          std::string("config.json: ") + key + ": is 8, expected null in this architecture");
+  }
+  CHECK(refused("moe_layer_freq", "2") ==
+        "config.json: moe_layer_freq: is 2, expected 1: experts in some of the layers are not "
+        "supported");
+  CHECK(refusal_of("kimi-linear-seven", "use_grouped_topk", "false") ==
+        "config.json: use_grouped_topk: is false, but num_expert_group is 4");
+  for (const char* key : {"num_shared_experts", "routed_scaling_factor"}) {
+    CHECK(refused(key, "null") == std::string("config.json: the key '") + key + "' is null");
+  }
+}
+
+}  // namespace fp8kv
