@@ -153,7 +153,7 @@ def rope_edits(text, head_dim):
 
 def text_edits(text, known):
     """(label, text config) for each change of a language model's config; `known` is what its class fills in."""
-    counts = [text.get("num_hidden_layers"), text.get("n_layer"), len(text.get("layer_types", text.get("layers_block_type", [])))]
+    counts = [text.get("num_hidden_layers"), text.get("n_layer"), text.get("n_layers"), len(text.get("layer_types", text.get("layers_block_type", [])))]
     n_layers = next(count for count in counts if count)
     for key, value in sorted((known | text).items()):
         if key in OTHER or key in ROPE:
@@ -164,8 +164,8 @@ def text_edits(text, known):
         if key not in known and key not in text:
             other = instead(key, value, n_layers)
             yield f"{key}: {str(other)[:60]} (of other families)", text | {key: other}
-    heads = text.get("num_attention_heads", text.get("n_head"))
-    dim = text.get("hidden_size", text.get("n_embd"))
+    heads = text.get("num_attention_heads") or text.get("n_head") or text["n_heads"]
+    dim = text.get("hidden_size") or text.get("n_embd") or text["d_model"]
     yield from rope_edits(text, text.get("head_dim") or text.get("qk_rope_head_dim") or dim // heads)
 
 

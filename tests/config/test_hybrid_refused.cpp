@@ -1,5 +1,5 @@
-// Values of config.json that Muse Glimmer, OLMo Hybrid and Kimi Linear do not compute, or that
-// runtimes read differently, refused by key.
+// Values of config.json that Muse Glimmer, OLMo Hybrid, LFM3, Kimi Linear and MPT do not compute,
+// or that runtimes read differently, refused by key.
 #include <string>
 
 #include <doctest/doctest.h>
@@ -65,10 +65,22 @@ TEST_CASE("OLMo Hybrid: the config says whether anything rotates") {
   const std::string expected = "config.json: has no base under rope_parameters.rope_theta";
   CHECK(refusal_of("olmo-hybrid", "rope_parameters", "null") == expected);
   CHECK(refusal_of("olmo-hybrid", "rope_parameters", R"({"rope_type": "default"})") == expected);
+  CHECK(refusal_of("olmo-hybrid", "rope_scaling", R"({"rope_type": "default"})") ==
+        "config.json: rope_scaling: is {\"rope_type\": \"default\"}, expected null beside "
+        "rope_parameters");
   CHECK(refusal_of("olmo-hybrid", "head_dim", "12") ==
         "config.json: head_dim: is 12, expected 32 / 4, which vLLM takes whatever this key says");
   CHECK(refusal_of("olmo-hybrid", "layer_types", "null") ==
         "config.json: the key 'layer_types' is null");
+}
+
+TEST_CASE("LFM3: one key for each number") {
+  CHECK(refusal_of("lfm3", "rms_norm_eps", "0.3") ==
+        "config.json: norm_eps: is 0.02, but config.json: rms_norm_eps is 0.3");
+  CHECK(refusal_of("lfm3", "rope_theta", "50.0") ==
+        "config.json: rope_theta: is 50.0, expected null: write the base of each type of layer in "
+        "rope_parameters");
+  CHECK(refusal_of("lfm3", "layer_types", "null") == "config.json: the key 'layer_types' is null");
 }
 
 TEST_CASE("Kimi Linear: lists that runtimes choose between agree") {
@@ -116,6 +128,32 @@ TEST_CASE("Kimi Linear: what Kimi K3 has, and what only one runtime reads") {
   for (const char* key : {"num_shared_experts", "routed_scaling_factor"}) {
     CHECK(refused(key, "null") == std::string("config.json: the key '") + key + "' is null");
   }
+}
+
+TEST_CASE("MPT: keys that transformers or the model's own code ignores") {
+  const auto refused = [](const char* key, const char* value) {
+    return refusal_of("mpt", key, value);
+  };
+  CHECK(refused("expansion_ratio", "3") ==
+        "config.json: expansion_ratio: is 3, expected 4, which transformers takes whatever this "
+        "key says");
+  CHECK(refused("no_bias", "false") ==
+        "config.json: no_bias: is false, expected true: transformers has no biases here");
+  CHECK(refused("logit_scale", "0.5") ==
+        "config.json: logit_scale: is 0.5, expected null: transformers ignores it");
+  CHECK(refused("norm_type", R"("rmsnorm")") ==
+        "config.json: norm_type: is \"rmsnorm\", expected 'low_precision_layernorm': no other norm "
+        "of "
+        "this architecture is supported");
+  CHECK(refused("attn_config", R"({"alibi": false})") ==
+        "config.json: attn_config.alibi: is false, expected true: positions have no other form in "
+        "this architecture");
+  CHECK(refused("attn_config", R"({"alibi_bias_max": 16})") ==
+        "config.json: attn_config.alibi_bias_max: is 16, expected 8, which transformers takes "
+        "whatever this key says");
+  CHECK(refused("attn_config", R"({"clip_qkv": 6})") ==
+        "config.json: attn_config.clip_qkv: is 6, expected null: clipping of Q, K and V is not "
+        "supported");
 }
 
 }  // namespace fp8kv

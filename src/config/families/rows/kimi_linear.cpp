@@ -1,6 +1,6 @@
 // Kimi Linear: latent attention that does not rotate, in a few layers. The others keep the state of
 // Kimi Delta Attention, a gated DeltaNet whose rows decay by steps of their own.
-#include <algorithm>
+#include <cmath>
 #include <string>
 
 #include "base/error.h"
@@ -165,6 +165,9 @@ void parse_kimi_linear(const Json& config, ModelConfig& out) {
   check_granted_by_kimi(config);
   check_one_list(config, out);
   parse_latent(config, out);
+  // Unlike in DeepSeek V3, no rope changes the scale of scores.
+  const auto q_dim = static_cast<double>(out.latent->nope_dim + out.latent->rope_dim);
+  out.block.attention_scale = 1 / std::sqrt(q_dim);
   out.tensors = out.latent->q_rank > 0 ? kimi_q_tensors() : kimi_linear_tensors();
   parse_kda(config, out);
   parse_kimi_experts(config, out);

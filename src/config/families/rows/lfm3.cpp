@@ -12,6 +12,11 @@ using enum TensorRole;
 
 void parse_lfm3(const Json& config, ModelConfig& out) {
   config.at("layer_types");
+  check_same(config.find("norm_eps"), config.find("rms_norm_eps"));
+  if (const auto base = config.find("rope_theta")) {
+    fail(base->where(), ": is ", base->brief(),
+         ", expected null: write the base of each type of layer in rope_parameters");
+  }
   parse_convolutions(config, 7, out);
   out.qkv_bias = out.o_bias = config.get_bool("attention_bias", false);
   out.block.qk_norm = QkNorm::per_head;

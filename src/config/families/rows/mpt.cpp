@@ -43,7 +43,7 @@ void parse_attention(const Json& attention, ModelConfig& out) {
 void parse_mpt(const Json& config, ModelConfig& out) {
   if (const auto attention = config.find("attn_config")) parse_attention(*attention, out);
   check_is(config, "expansion_ratio", 4);
-  check_says(config, "norm_type", "low_precision_layernorm", "norms");
+  check_says(config, "norm_type", "low_precision_layernorm", "norm");
   if (!is_on(config, "no_bias")) {
     fail(config.at("no_bias").where(),
          ": is false, expected true: transformers has no biases here");

@@ -16,6 +16,9 @@ using enum TensorRole;
 void set_olmo_ropes(const Json& config, ModelConfig& out) {
   constexpr const char* kParameters = "rope_parameters";
   constexpr const char* kTheta = "rope_theta";
+  if (const auto beside = config.find("rope_scaling")) {
+    fail(beside->where(), ": is ", beside->brief(), ", expected null beside rope_parameters");
+  }
   const auto ropes = config.find(kParameters);
   if (mentions(config, kTheta) || !ropes || !mentions(*ropes, kTheta)) {
     throw Error(cat(config.where(), ": has no base under rope_parameters.rope_theta"),
