@@ -59,6 +59,7 @@ ExaoneMoeForCausalLM exaone_moe
 ExaoneMoEForCausalLM exaone_moe
 GPTJForCausalLM gptj
 MellumForCausalLM mellum
+MiMoForCausalLM mimo
 PersimmonForCausalLM persimmon
 PhimoeForCausalLM phimoe
 PhiMoEForCausalLM phimoe

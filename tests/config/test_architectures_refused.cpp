@@ -41,7 +41,7 @@ constexpr const char* kSupported =
     "IQuestCoderForCausalLM, Jais2ForCausalLM, KimiLinearForCausalLM, LagunaForCausalLM, "
     "Lfm2ForCausalLM, "
     "Lfm2MoeForCausalLM, Lfm3ForCausalLM, "
-    "MellumForCausalLM, MiMoV2FlashForCausalLM, "
+    "MellumForCausalLM, MiMoForCausalLM, MiMoV2FlashForCausalLM, "
     "MiniMaxM3SparseForConditionalGeneration, MiniCPM3ForCausalLM, "
     "MinistralForCausalLM, Mistral4ForCausalLM, "
     "MptForCausalLM, MPTForCausalLM, MuseGlimmerForConditionalGeneration, NanoChatForCausalLM, "

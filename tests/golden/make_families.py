@@ -635,6 +635,7 @@ UNUSED = {"deepseek-v3": {"model.layers.3.eh_proj.weight": [32, 64],
           "glm4-moe": {"model.layers.3.eh_proj.weight": [32, 64], "model.layers.3.self_attn.q_proj.weight": [32, 32]},
           "minimax-m3": {"language_model.model.mtp.layers.0.eh_proj.weight": [32, 64],
                          "language_model.model.mtp.layers.0.self_attn.q_proj.weight": [48, 32]},
+          "mimo": {"model.mtp_layers.0.input_proj.weight": [32, 64], "model.mtp_layers.0.self_attn.q_proj.weight": [32, 32]},
           "step3.5": {"model.layers.4.eh_proj.weight": [32, 64], "model.layers.4.self_attn.q_proj.weight": [72, 32]},
           "phi4mm": {"model.layers.0.self_attn.qkv_proj.lora_A.speech.weight": [4, 32],
                      "model.layers.0.self_attn.qkv_proj.lora_B.speech.weight": [64, 4]},
@@ -758,6 +759,8 @@ def stand_in(config):
         return {**config, "architectures": [{"sarvam_moe": "Glm4MoeForCausalLM", "sarvam_mla": "DeepseekV3ForCausalLM"}[config["model_type"]]]}
     if of == "DeciLMForCausalLM":
         return {**without(config, "auto_map"), "model_type": "llama", "num_key_value_heads": config["num_attention_heads"], "intermediate_size": 40}
+    if of == "MiMoForCausalLM":
+        return {**without(config, "attention_bias", "num_nextn_predict_layers"), "architectures": ["Qwen2ForCausalLM"], "model_type": "qwen2"}
     if of == "MPTForCausalLM":
         return {**config, "architectures": ["MptForCausalLM"]}
     if of == "PhiMoEForCausalLM":

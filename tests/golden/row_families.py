@@ -85,6 +85,8 @@ HY_V3 = family("HYV3ForCausalLM", "hy_v3", head_dim=12, num_hidden_layers=3, fir
 HYPERCLOVAX = family("HyperCLOVAXForCausalLM", "hyperclovax", head_dim=12, attention_bias=False, mlp_bias=False,
                      embedding_multiplier=1.5, attention_multiplier=0.2, residual_multiplier=0.6, logits_scaling=0.7,
                      use_post_norm=True, **UNTIED)
+MIMO = family("MiMoForCausalLM", "mimo", attention_bias=True, num_nextn_predict_layers=1, use_sliding_window=False, sliding_window=32,
+              max_window_layers=2, **UNTIED)
 IQUEST = family("IQuestCoderForCausalLM", "iquestcoder", head_dim=12, attention_bias=False, mlp_bias=False, **UNTIED)
 JAIS2 = without(family("Jais2ForCausalLM", "jais2", hidden_act="relu2", head_dim=12, layer_norm_eps=0.02, attention_bias=True, mlp_bias=True,
                        **UNTIED), "rms_norm_eps")
@@ -263,6 +265,9 @@ CASES = {
     "iquest-coder": IQUEST,
     "iquest-coder-bias": {**IQUEST, **SEVEN, "attention_bias": True, "mlp_bias": True},
     "iquest-coder-new-keys": {**new_keys(IQUEST, **LLAMA3), "num_key_value_heads": 4, **TIED},
+    "mimo": MIMO,
+    "mimo-windows": {**MIMO, **SEVEN, "num_hidden_layers": 3, "use_sliding_window": True, "sliding_window": 7, "max_window_layers": 1},
+    "mimo-new-keys": {**without(new_keys(MIMO, **LLAMA3), "attention_bias"), "head_dim": 12, "num_key_value_heads": 4, **TIED},
     "jais2": JAIS2,
     "jais2-no-bias": {**JAIS2, **SEVEN, "attention_bias": False, "mlp_bias": False},
     "jais2-new-keys": {**without(new_keys(JAIS2, **LLAMA3), "mlp_bias"), "num_key_value_heads": 4, "attention_bias": False, **TIED},

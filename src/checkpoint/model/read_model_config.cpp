@@ -164,6 +164,7 @@ bool is_other_part(std::string_view name) {
                                          "mlp1.",
                                          "multi_modal_projector.",
                                          "mtp.",
+                                         "mtp_layers.",
                                          "vision_adapter.",
                                          "vision_model.",
                                          "vision_projection.",

@@ -12,6 +12,8 @@ namespace {
 
 // A part's rows of a weight or bias whose tensor has more rows.
 ConstTensorView rows_of(const ConstTensorView& view, const TensorPart& part) {
+  const bool is_vector = view.shape.rank() == 4;  // see VectorForm::inner
+  if (is_vector) return {view.data, view.dtype, Shape{part.rows}};
   const int64_t width = view.shape.elements() / view.shape[0];
   const Shape shape = view.shape.rank() == 1 ? Shape{part.rows} : Shape{part.rows, width};
   const auto row_bytes = view.bytes() / static_cast<size_t>(view.shape[0]);

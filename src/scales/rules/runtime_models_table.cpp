@@ -100,6 +100,7 @@ constexpr RuntimeModel kModels[] = {
     {"ExaoneMoEForCausalLM", "exaone_moe", {from({0, 32}), from({0, 5, 9}), never, from({5, 1})}},
     {"GPTJForCausalLM", "gptj", {always, from({0, 5, 9}), always, always}},
     {"MellumForCausalLM", "mellum", {from({0, 22, 1}), from({0, 5, 16}), never, from({5, 10, 1})}},
+    {"MiMoForCausalLM", "mimo", {from({0, 9}), from({0, 4, 7}), never, never}},
     {"PersimmonForCausalLM", "persimmon", {always.until({0, 26}), from({0, 4, 10}), never, always}},
     {"PhimoeForCausalLM", "phimoe", {never, never, always, from({4, 46, 1})}},
     {"PhiMoEForCausalLM", "phimoe", {always, from({0, 4, 10}), always, from({4, 46, 1})}},

@@ -39,6 +39,7 @@ Architecture lfm2();
 Architecture lfm2_moe();
 Architecture lfm3();
 Architecture mellum();
+Architecture mimo();
 Architecture mimo_v2();
 Architecture minimax_m3();
 Architecture minicpm3();
@@ -103,6 +104,7 @@ std::span<const Architecture> family_rows() {
       lfm2_moe(),
       lfm3(),
       mellum(),
+      mimo(),
       mimo_v2(),
       minimax_m3(),
       minicpm3(),
