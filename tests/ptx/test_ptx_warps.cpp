@@ -179,22 +179,26 @@ TEST_CASE("ptx: cp.async fills the rest with zeros, and arrives by groups") {
   std::vector<uint32_t> in;
   for (uint32_t i = 0; i < 32 * 4; ++i) in.push_back(i + 1);
   // Even threads copy all 16 bytes. Odd threads copy none.
-  const std::string start =
-      "shl.b32 %r0, %t, 4;\nand.b32 %r1, %t, 1;\nsetp.eq.s32 %p1, %r1, 0;\n"
-      "selp.b32 %r2, 16, 0, %p1;\ncp.async.cg.shared.global [%r0], [%in], 16, %r2;\n"
-      "cp.async.commit_group;\n";
+  const auto copy_by = [](const std::string& opcode) {
+    return "shl.b32 %r0, %t, 4;\nand.b32 %r1, %t, 1;\nsetp.eq.s32 %p1, %r1, 0;\n"
+           "selp.b32 %r2, 16, 0, %p1;\n" +
+           opcode + " [%r0], [%in], 16, %r2;\ncp.async.commit_group;\n";
+  };
   const std::string end =
       "ld.shared.v4.u32 {%r4, %r5, %r6, %r7}, [%r0];\n"
       "st.global.v4.u32 [%out], {%r4, %r5, %r6, %r7};";
-  test::PtxScene scene{.lines = start + "cp.async.wait_group 0;\n" + end,
-                       .in_words = 4,
-                       .out_words = 4,
-                       .shared_bytes = 512};
-  const auto out = run_ptx(scene, in);
-  for (uint32_t i = 0; i < out.size(); ++i) CHECK(out[i] == (i / 4 % 2 == 0 ? i + 1 : 0));
-  // wait_group 1 lets one group stay on its way.
-  scene.lines = start + "cp.async.wait_group 1;\n" + end;
-  CHECK_THROWS_AS(run_ptx(scene, in), Error);
+  for (const char* opcode : {"cp.async.cg.shared.global", "cp.async.cg.shared.global.L2::128B"}) {
+    CAPTURE(opcode);
+    test::PtxScene scene{.lines = copy_by(opcode) + "cp.async.wait_group 0;\n" + end,
+                         .in_words = 4,
+                         .out_words = 4,
+                         .shared_bytes = 512};
+    const auto out = run_ptx(scene, in);
+    for (uint32_t i = 0; i < out.size(); ++i) CHECK(out[i] == (i / 4 % 2 == 0 ? i + 1 : 0));
+    // wait_group 1 lets one group stay on its way.
+    scene.lines = copy_by(opcode) + "cp.async.wait_group 1;\n" + end;
+    CHECK_THROWS_AS(run_ptx(scene, in), Error);
+  }
 }
 
 TEST_CASE("ptx: atomic additions of all lanes count, and return what was before") {

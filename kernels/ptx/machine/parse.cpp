@@ -113,7 +113,9 @@ void parse_body(std::string_view body, ParsedKernel& kernel) {
   size_t begin = 0;
   for (size_t i = 0; i < text.size(); ++i) {
     const std::string_view so_far = trimmed(std::string_view(text).substr(begin, i - begin));
-    if (text[i] == ';') {
+    if (text.compare(i, 2, "::") == 0) {  // inside an opcode: L2::128B
+      ++i;
+    } else if (text[i] == ';') {
       add_statement(so_far, kernel);
       begin = i + 1;
     } else if (text[i] == ':' && so_far.find_first_of(kSpaces) == so_far.npos) {
