@@ -1,5 +1,5 @@
-// Values of config.json that Muse Glimmer, OLMo Hybrid, LFM3, Kimi Linear and MPT do not compute,
-// or that runtimes read differently, refused by key.
+// Values of config.json that Muse Glimmer, OLMo Hybrid, LFM3, Kimi Linear, MiMo and MPT do not
+// compute, or that runtimes read differently, refused by key.
 #include <string>
 
 #include <doctest/doctest.h>
@@ -87,7 +87,7 @@ TEST_CASE("Kimi Linear: lists that runtimes choose between agree") {
   const std::string types = R"(["linear_attention", "full_attention", "linear_attention",
                                 "linear_attention"])";
   CHECK(refusal_of("kimi-linear", "layer_types", types) ==
-        "config.json: linear_attn_config.full_attn_layers: has not layer 2, contrary to "
+        "config.json: linear_attn_config.full_attn_layers: lacks layer 2, contrary to "
         "layer_types: runtimes differ in which they go by");
   CHECK(refusal_of("kimi-linear", "mlp_layer_types", R"(["dense", "sparse", "dense", "sparse"])") ==
         "config.json: first_k_dense_replace: is 1, contrary to mlp_layer_types at layer 2: "
@@ -128,6 +128,12 @@ TEST_CASE("Kimi Linear: what Kimi K3 has, and what only one runtime reads") {
   for (const char* key : {"num_shared_experts", "routed_scaling_factor"}) {
     CHECK(refused(key, "null") == std::string("config.json: the key '") + key + "' is null");
   }
+}
+
+TEST_CASE("MiMo: Q, K and V have biases whatever the config says") {
+  CHECK(refusal_of("mimo", "attention_bias", "false") ==
+        "config.json: attention_bias: is false, expected true: runtimes take biases of Q, K and V "
+        "for MiMo");
 }
 
 TEST_CASE("MPT: keys that transformers or the model's own code ignores") {

@@ -24,7 +24,7 @@ void check_one_list(const Json& config, const ModelConfig& out) {
     bool attends = false;
     for (size_t j = 0; j < full.size(); ++j) attends = attends || full[j].as_int() == i + 1;
     if (attends == out.attends(i)) continue;
-    fail(full.where(), attends ? ": has layer " : ": has not layer ", i + 1,
+    fail(full.where(), attends ? ": has layer " : ": lacks layer ", i + 1,
          ", contrary to layer_types: runtimes differ in which they go by");
   }
 }
