@@ -16,11 +16,7 @@ using test::error_of_config;
 using test::family_with;
 using test::llama_with;
 using test::parse_config;
-
-// Reads a golden's config with one member set to a JSON value, and returns the refusal.
-std::string refusal(const char* golden, const std::string& key, const std::string& value) {
-  return test::error_of_config(test::family_with(golden, key, value));
-}
+using test::refusal_of_family;
 
 // A rope of Mistral 4 with other members.
 std::string mistral4_rope(const std::string& members) {
@@ -31,98 +27,104 @@ std::string mistral4_rope(const std::string& members) {
 }  // namespace
 
 TEST_CASE("families: a Mistral 4 needs a yarn in rope_parameters, and experts without groups") {
-  CHECK(refusal("mistral4", "rope_parameters", "null") ==
+  CHECK(refusal_of_family("mistral4", "rope_parameters", "null") ==
         "config.json: the key 'rope_parameters' is null");
   CHECK(
-      refusal("mistral4", "rope_parameters",
-              mistral4_rope(R"("rope_type": "linear", "llama_4_scaling_beta": 0.1)")) ==
+      refusal_of_family("mistral4", "rope_parameters",
+                        mistral4_rope(R"("rope_type": "linear", "llama_4_scaling_beta": 0.1)")) ==
       "config.json: rope_parameters.rope_type: is \"linear\", expected \"yarn\": no other rope of "
       "this architecture is supported");
-  CHECK(refusal("mistral4", "rope_parameters", mistral4_rope(R"("rope_type": "yarn")")) ==
+  CHECK(refusal_of_family("mistral4", "rope_parameters", mistral4_rope(R"("rope_type": "yarn")")) ==
         "config.json: rope_parameters: the key 'llama_4_scaling_beta' is missing");
-  CHECK(refusal("mistral4", "rope_parameters",
-                mistral4_rope(R"("rope_type": "yarn", "llama_4_scaling_beta": 0.1,
+  CHECK(refusal_of_family("mistral4", "rope_parameters",
+                          mistral4_rope(R"("rope_type": "yarn", "llama_4_scaling_beta": 0.1,
                                  "partial_rotary_factor": 0.5)")) ==
         "config.json: rope_parameters.partial_rotary_factor: is 0.5, which is 8 of the 16 elements "
         "of a head, expected 6, as many as qk_rope_head_dim");
-  CHECK(refusal("mistral4", "n_group", "4") ==
+  CHECK(refusal_of_family("mistral4", "n_group", "4") ==
         "config.json: n_group: is 4, expected 1: groups of experts by their two largest softmaxes "
         "are not supported");
-  CHECK(refusal("mistral4", "rope_scaling", R"({"factor": 4.0})") ==
+  CHECK(refusal_of_family("mistral4", "rope_scaling", R"({"factor": 4.0})") ==
         "config.json: rope_scaling: is {\"factor\": 4.0}, expected null: transformers reads "
         "rope_parameters here");
 }
 
 TEST_CASE("families: multipliers of a MiniCPM 3 have to be numbers") {
-  CHECK(refusal("minicpm3", "scale_depth", "null") == "config.json: the key 'scale_depth' is null");
-  CHECK(refusal("minicpm3", "dim_model_base", "0") ==
+  CHECK(refusal_of_family("minicpm3", "scale_depth", "null") ==
+        "config.json: the key 'scale_depth' is null");
+  CHECK(refusal_of_family("minicpm3", "dim_model_base", "0") ==
         "config.json: dim_model_base: is 0, expected a positive number");
 }
 
 TEST_CASE("families: routers of Sarvam are those of DeepSeek V3") {
   for (const char* golden : {"sarvam-moe", "sarvam-mla"}) {
     CHECK(
-        refusal(golden, "score_function", "\"softmax\"") ==
+        refusal_of_family(golden, "score_function", "\"softmax\"") ==
         "config.json: score_function: is \"softmax\", expected 'sigmoid': no other router of this "
         "architecture is supported");
-    CHECK(refusal(golden, "moe_router_enable_expert_bias", "false") ==
+    CHECK(refusal_of_family(golden, "moe_router_enable_expert_bias", "false") ==
           "config.json: moe_router_enable_expert_bias: is false, expected true: transformers adds "
           "the bias of the choice");
-    CHECK(refusal(golden, "n_routed_experts", "4") ==
+    CHECK(refusal_of_family(golden, "n_routed_experts", "4") ==
           "config.json: n_routed_experts: is 4, but config.json: num_experts is 6");
   }
-  CHECK(refusal("sarvam-moe", "attention_bias", "true") ==
+  CHECK(refusal_of_family("sarvam-moe", "attention_bias", "true") ==
         "config.json: attention_bias: is true, but config.json: use_qkv_bias is false");
-  CHECK(refusal("sarvam-moe", "head_dim", "null") == "config.json: the key 'head_dim' is null");
+  CHECK(refusal_of_family("sarvam-moe", "head_dim", "null") ==
+        "config.json: the key 'head_dim' is null");
 }
 
 TEST_CASE("families: a Command A with experts needs the types of its layers") {
-  CHECK(refusal("cohere2-moe", "layer_types", "null") ==
+  CHECK(refusal_of_family("cohere2-moe", "layer_types", "null") ==
         "config.json: the key 'layer_types' is null");
-  CHECK(refusal("cohere2-moe", "rope_scaling", R"({"type": "linear", "factor": 2.0})") ==
+  CHECK(refusal_of_family("cohere2-moe", "rope_scaling", R"({"type": "linear", "factor": 2.0})") ==
         "config.json: rope_scaling: is {\"type\": \"linear\", \"factor\": 2.0}, expected null: "
         "transformers ignores it here. Write rope_parameters");
   CHECK(
-      refusal("cohere2-moe", "expert_selection_fn", "\"topk\"") ==
+      refusal_of_family("cohere2-moe", "expert_selection_fn", "\"topk\"") ==
       "config.json: expert_selection_fn: is \"topk\", expected 'sigmoid': no other router of this "
       "architecture is supported");
-  CHECK(refusal("cohere2-moe", "shared_expert_combination_strategy", "\"max\"") ==
+  CHECK(refusal_of_family("cohere2-moe", "shared_expert_combination_strategy", "\"max\"") ==
         "config.json: shared_expert_combination_strategy: is \"max\", expected 'sum': no other "
         "router of this architecture is supported");
-  CHECK(refusal("cohere2-moe", "use_qk_norm", "true") ==
+  CHECK(refusal_of_family("cohere2-moe", "use_qk_norm", "true") ==
         "config.json: use_qk_norm: is true: a norm of Q and K in this architecture is not "
         "supported");
 }
 
 TEST_CASE("families: an LFM2 has convolutions and attention, of one width") {
-  CHECK(refusal("lfm2-new-keys", "layer_types", R"(["conv", "full_attention", "mamba"])") ==
-        "config.json: layer_types[2]: is 'mamba', expected 'conv' or 'full_attention'");
-  CHECK(refusal("lfm2", "conv_dim", "64") ==
+  CHECK(
+      refusal_of_family("lfm2-new-keys", "layer_types", R"(["conv", "full_attention", "mamba"])") ==
+      "config.json: layer_types[2]: is 'mamba', expected 'conv' or 'full_attention'");
+  CHECK(refusal_of_family("lfm2", "conv_dim", "64") ==
         "config.json: conv_dim: is 64, expected 32 like in the key that counts");
-  CHECK(refusal("lfm2", "num_heads", "8") ==
+  CHECK(refusal_of_family("lfm2", "num_heads", "8") ==
         "config.json: num_heads: is 8, expected 4 like in the key that counts");
-  CHECK(refusal("lfm2", "theta", "50.0") ==
+  CHECK(refusal_of_family("lfm2", "theta", "50.0") ==
         "config.json: theta: is 50.0, expected 10000 like in the key that counts");
-  CHECK(refusal("lfm2", "use_pos_enc", "false").starts_with("config.json: use_pos_enc: is false"));
-  CHECK(refusal("lfm2", "conv_L_cache", "9") == "config.json: conv_L_cache: is 9, expected 1 to 8");
-  CHECK(refusal("lfm2-moe", "layer_types", "null") == "config.json: the key 'layer_types' is null");
+  CHECK(refusal_of_family("lfm2", "use_pos_enc", "false")
+            .starts_with("config.json: use_pos_enc: is false"));
+  CHECK(refusal_of_family("lfm2", "conv_L_cache", "9") ==
+        "config.json: conv_L_cache: is 9, expected 1 to 8");
+  CHECK(refusal_of_family("lfm2-moe", "layer_types", "null") ==
+        "config.json: the key 'layer_types' is null");
 }
 
 TEST_CASE("families: an Apertus says its rope, and has norms of Q and K") {
-  CHECK(refusal("apertus", "rope_scaling", "null") ==
+  CHECK(refusal_of_family("apertus", "rope_scaling", "null") ==
         "config.json: the key 'rope_parameters' is missing");
-  CHECK(refusal("apertus", "qk_norm", "false") ==
+  CHECK(refusal_of_family("apertus", "qk_norm", "false") ==
         "config.json: qk_norm: is false: this architecture has norms of Q and K in every layer");
-  CHECK(refusal("apertus", "post_norm", "true") ==
+  CHECK(refusal_of_family("apertus", "post_norm", "true") ==
         "config.json: post_norm: is true: a norm behind blocks in this architecture is not "
         "supported");
 }
 
 TEST_CASE("families: a BLOOM whose stream is normed, or that gives two widths, is refused") {
-  CHECK(refusal("bloom", "apply_residual_connection_post_layernorm", "true") ==
+  CHECK(refusal_of_family("bloom", "apply_residual_connection_post_layernorm", "true") ==
         "config.json: apply_residual_connection_post_layernorm: is true: a stream that is normed "
         "before it joins a block's output is not supported");
-  CHECK(refusal("bloom", "n_embed", "64") ==
+  CHECK(refusal_of_family("bloom", "n_embed", "64") ==
         "config.json: hidden_size: is 32, but config.json: n_embed is 64");
 }
 
@@ -132,7 +134,7 @@ TEST_CASE("families: a Gemma 4 Unified whose tokens see later ones is refused") 
   text.value(config.at("text_config"));
   const std::string inner = json_with_member(text.text(), "use_bidirectional_attention", "\"all\"");
   CHECK(
-      refusal("gemma4-unified", "text_config", inner) ==
+      refusal_of_family("gemma4-unified", "text_config", inner) ==
       "config.json: text_config.use_bidirectional_attention: is a string (\"all\"), expected true "
       "or false");
 }

@@ -13,16 +13,14 @@
 namespace fp8kv {
 namespace {
 
-std::string refusal_of(const char* golden, const std::string& key, const std::string& value) {
-  return test::error_of_config(test::family_with(golden, key, value));
-}
+using test::refusal_of_family;
 
 // The refusal of a Muse Glimmer with another member of its language model.
 std::string muse_refusal(const std::string& key, const std::string& value) {
   constexpr const char* kGolden = "muse-glimmer";
   JsonWriter text;
   text.value(test::family_golden(kGolden).at("config").at("text_config"));
-  return refusal_of(kGolden, "text_config", json_with_member(text.text(), key, value));
+  return refusal_of_family(kGolden, "text_config", json_with_member(text.text(), key, value));
 }
 
 }  // namespace
@@ -63,50 +61,53 @@ TEST_CASE("Muse Glimmer: runtimes agree on which layers rotate") {
 
 TEST_CASE("OLMo Hybrid: the config says whether anything rotates") {
   const std::string expected = "config.json: has no base under rope_parameters.rope_theta";
-  CHECK(refusal_of("olmo-hybrid", "rope_parameters", "null") == expected);
-  CHECK(refusal_of("olmo-hybrid", "rope_parameters", R"({"rope_type": "default"})") == expected);
-  CHECK(refusal_of("olmo-hybrid", "rope_scaling", R"({"rope_type": "default"})") ==
+  CHECK(refusal_of_family("olmo-hybrid", "rope_parameters", "null") == expected);
+  CHECK(refusal_of_family("olmo-hybrid", "rope_parameters", R"({"rope_type": "default"})") ==
+        expected);
+  CHECK(refusal_of_family("olmo-hybrid", "rope_scaling", R"({"rope_type": "default"})") ==
         "config.json: rope_scaling: is {\"rope_type\": \"default\"}, expected null beside "
         "rope_parameters");
-  CHECK(refusal_of("olmo-hybrid", "head_dim", "12") ==
+  CHECK(refusal_of_family("olmo-hybrid", "head_dim", "12") ==
         "config.json: head_dim: is 12, expected 32 / 4, which vLLM takes whatever this key says");
-  CHECK(refusal_of("olmo-hybrid", "layer_types", "null") ==
+  CHECK(refusal_of_family("olmo-hybrid", "layer_types", "null") ==
         "config.json: the key 'layer_types' is null");
 }
 
 TEST_CASE("LFM3: one key for each number") {
-  CHECK(refusal_of("lfm3", "rms_norm_eps", "0.3") ==
+  CHECK(refusal_of_family("lfm3", "rms_norm_eps", "0.3") ==
         "config.json: norm_eps: is 0.02, but config.json: rms_norm_eps is 0.3");
-  CHECK(refusal_of("lfm3", "rope_theta", "50.0") ==
+  CHECK(refusal_of_family("lfm3", "rope_theta", "50.0") ==
         "config.json: rope_theta: is 50.0, expected null: write the base of each type of layer in "
         "rope_parameters");
-  CHECK(refusal_of("lfm3", "layer_types", "null") == "config.json: the key 'layer_types' is null");
+  CHECK(refusal_of_family("lfm3", "layer_types", "null") ==
+        "config.json: the key 'layer_types' is null");
 }
 
 TEST_CASE("Kimi Linear: lists that runtimes choose between agree") {
   const std::string types = R"(["linear_attention", "full_attention", "linear_attention",
                                 "linear_attention"])";
-  CHECK(refusal_of("kimi-linear", "layer_types", types) ==
+  CHECK(refusal_of_family("kimi-linear", "layer_types", types) ==
         "config.json: linear_attn_config.full_attn_layers: lacks layer 2, contrary to "
         "layer_types: runtimes differ in which they go by");
-  CHECK(refusal_of("kimi-linear", "mlp_layer_types", R"(["dense", "sparse", "dense", "sparse"])") ==
+  CHECK(refusal_of_family("kimi-linear", "mlp_layer_types",
+                          R"(["dense", "sparse", "dense", "sparse"])") ==
         "config.json: first_k_dense_replace: is 1, contrary to mlp_layer_types at layer 2: "
         "runtimes differ in which they go by");
-  CHECK(refusal_of("kimi-linear", "linear_head_dim", "8") ==
+  CHECK(refusal_of_family("kimi-linear", "linear_head_dim", "8") ==
         "config.json: linear_attn_config.head_dim: is 6, but config.json: linear_head_dim is 8");
   const auto lists = [](const char* full, const char* kda) {
     return std::string(R"({"full_attn_layers": )") + full + R"(, "kda_layers": )" + kda +
            R"(, "head_dim": 6, "num_heads": 4, "short_conv_kernel_size": 4})";
   };
-  CHECK(refusal_of("kimi-linear", "linear_attn_config", lists("[3]", "[1, 2]")) ==
+  CHECK(refusal_of_family("kimi-linear", "linear_attn_config", lists("[3]", "[1, 2]")) ==
         "config.json: linear_attn_config: has layer 4 in neither full_attn_layers nor kda_layers");
-  CHECK(refusal_of("kimi-linear", "linear_attn_config", lists("[3]", "[1, 2, 3, 4]")) ==
+  CHECK(refusal_of_family("kimi-linear", "linear_attn_config", lists("[3]", "[1, 2, 3, 4]")) ==
         "config.json: linear_attn_config.kda_layers[2]: is 3, which is a layer of two lists");
 }
 
 TEST_CASE("Kimi Linear: what Kimi K3 has, and what only one runtime reads") {
   const auto refused = [](const char* key, const char* value) {
-    return refusal_of("kimi-linear", key, value);
+    return refusal_of_family("kimi-linear", key, value);
   };
   CHECK(refused("mla_use_nope", "false") ==
         "config.json: mla_use_nope: is false, expected true: latent attention does not rotate in "
@@ -123,7 +124,7 @@ TEST_CASE("Kimi Linear: what Kimi K3 has, and what only one runtime reads") {
   CHECK(refused("moe_layer_freq", "2") ==
         "config.json: moe_layer_freq: is 2, expected 1: experts in some of the layers are not "
         "supported");
-  CHECK(refusal_of("kimi-linear-seven", "use_grouped_topk", "false") ==
+  CHECK(refusal_of_family("kimi-linear-seven", "use_grouped_topk", "false") ==
         "config.json: use_grouped_topk: is false, but num_expert_group is 4");
   for (const char* key : {"num_shared_experts", "routed_scaling_factor"}) {
     CHECK(refused(key, "null") == std::string("config.json: the key '") + key + "' is null");
@@ -131,14 +132,14 @@ TEST_CASE("Kimi Linear: what Kimi K3 has, and what only one runtime reads") {
 }
 
 TEST_CASE("MiMo: Q, K and V have biases whatever the config says") {
-  CHECK(refusal_of("mimo", "attention_bias", "false") ==
+  CHECK(refusal_of_family("mimo", "attention_bias", "false") ==
         "config.json: attention_bias: is false, expected true: runtimes take biases of Q, K and V "
         "for MiMo");
 }
 
 TEST_CASE("MPT: keys that transformers or the model's own code ignores") {
   const auto refused = [](const char* key, const char* value) {
-    return refusal_of("mpt", key, value);
+    return refusal_of_family("mpt", key, value);
   };
   CHECK(refused("expansion_ratio", "3") ==
         "config.json: expansion_ratio: is 3, expected 4, which transformers takes whatever this "

@@ -13,9 +13,7 @@
 namespace fp8kv {
 namespace {
 
-std::string refusal_of(const char* golden, const std::string& key, const std::string& value) {
-  return test::error_of_config(test::family_with(golden, key, value));
-}
+using test::refusal_of_family;
 
 // The config of a MiniMax M3 with another member of its language model.
 std::string m3_with(const char* golden, const std::string& key, const std::string& value) {
@@ -27,59 +25,59 @@ std::string m3_with(const char* golden, const std::string& key, const std::strin
 }  // namespace
 
 TEST_CASE("MiMo V2: keys that only some runtimes read have the numbers of the others") {
-  CHECK(refusal_of("mimo-v2", "rope_theta", "10000.0") ==
+  CHECK(refusal_of_family("mimo-v2", "rope_theta", "10000.0") ==
         "config.json: rope_theta: is 10000.0, expected 5000000, which transformers takes whatever "
         "this key says");
-  CHECK(refusal_of("mimo-v2", "partial_rotary_factor", "0.5") ==
+  CHECK(refusal_of_family("mimo-v2", "partial_rotary_factor", "0.5") ==
         "config.json: partial_rotary_factor: is 0.5, expected 0.334, which transformers takes "
         "whatever this key says");
-  CHECK(refusal_of("mimo-v2", "swa_num_key_value_heads", "2") ==
+  CHECK(refusal_of_family("mimo-v2", "swa_num_key_value_heads", "2") ==
         "config.json: swa_num_key_value_heads: is 2, expected 4, which transformers takes whatever "
         "this key says");
-  CHECK(refusal_of("mimo-v2", "swa_v_head_dim", "12") ==
+  CHECK(refusal_of_family("mimo-v2", "swa_v_head_dim", "12") ==
         "config.json: swa_v_head_dim: is 12, expected 8, which transformers takes whatever this "
         "key says");
-  CHECK(refusal_of("mimo-v2", "layernorm_epsilon", "0.02") ==
+  CHECK(refusal_of_family("mimo-v2", "layernorm_epsilon", "0.02") ==
         "config.json: layernorm_epsilon: is 0.02, expected 1e-05, which transformers takes "
         "whatever this key says");
 }
 
 TEST_CASE("MiMo V2: a rope that scales says which part of a head rotates") {
-  CHECK(
-      refusal_of("mimo-v2-seven", "rope_parameters",
-                 R"({"full_attention": {"rope_type": "linear", "factor": 2.0, "rope_theta": 500.0},
+  CHECK(refusal_of_family(
+            "mimo-v2-seven", "rope_parameters",
+            R"({"full_attention": {"rope_type": "linear", "factor": 2.0, "rope_theta": 500.0},
                     "sliding_attention": {"rope_type": "default", "rope_theta": 20.0}})") ==
-      "config.json: rope_parameters.full_attention: is a rope of type \"linear\" without a "
-      "partial_rotary_factor, expected one: transformers takes 1, and 0.334 for \"default\" "
-      "alone");
+        "config.json: rope_parameters.full_attention: is a rope of type \"linear\" without a "
+        "partial_rotary_factor, expected one: transformers takes 1, and 0.334 for \"default\" "
+        "alone");
 }
 
 TEST_CASE("MiMo V2: lists of layers that transformers ignores agree with what it takes") {
-  CHECK(refusal_of("mimo-v2", "hybrid_layer_pattern", "[0, 1, 0, 1]") ==
+  CHECK(refusal_of_family("mimo-v2", "hybrid_layer_pattern", "[0, 1, 0, 1]") ==
         "config.json: hybrid_layer_pattern[2]: is 0, expected 1 like transformers, which does not "
         "read this list");
-  CHECK(refusal_of("mimo-v2-seven", "layer_types", "null") ==
+  CHECK(refusal_of_family("mimo-v2-seven", "layer_types", "null") ==
         "config.json: the key 'hybrid_layer_pattern' is missing");
-  CHECK(refusal_of("mimo-v2", "layer_types", "[]") ==
+  CHECK(refusal_of_family("mimo-v2", "layer_types", "[]") ==
         "config.json: layer_types: is [], expected an array of 4 layer types");
-  CHECK(refusal_of("mimo-v2", "moe_layer_freq", "[1, 1, 1, 1]") ==
+  CHECK(refusal_of_family("mimo-v2", "moe_layer_freq", "[1, 1, 1, 1]") ==
         "config.json: moe_layer_freq[0]: is 1, expected 0 like transformers, which does not read "
         "this list");
-  CHECK(refusal_of("mimo-v2", "moe_layer_freq", "1") ==
+  CHECK(refusal_of_family("mimo-v2", "moe_layer_freq", "1") ==
         "config.json: moe_layer_freq: is 1, expected an array of 4 numbers");
 }
 
 TEST_CASE("MiMo V2: sinks are in layers with a window, and V has a scale") {
-  CHECK(refusal_of("mimo-v2", "add_full_attention_sink_bias", "true") ==
+  CHECK(refusal_of_family("mimo-v2", "add_full_attention_sink_bias", "true") ==
         "config.json: add_full_attention_sink_bias: is true, expected false: just the layers with "
         "a window have sinks");
-  CHECK(refusal_of("mimo-v2", "add_swa_attention_sink_bias", "false") ==
+  CHECK(refusal_of_family("mimo-v2", "add_swa_attention_sink_bias", "false") ==
         "config.json: add_swa_attention_sink_bias: is false, expected true: just the layers with a "
         "window have sinks");
-  CHECK(refusal_of("mimo-v2", "n_shared_experts", "1") ==
+  CHECK(refusal_of_family("mimo-v2", "n_shared_experts", "1") ==
         "config.json: n_shared_experts: is 1, expected null: this architecture has no shared "
         "expert");
-  CHECK(refusal_of("mimo-v2", "v_head_dim", "16") ==
+  CHECK(refusal_of_family("mimo-v2", "v_head_dim", "16") ==
         "config.json: v_head_dim: is 16, but MiMoV2FlashForCausalLM has heads of the same size for "
         "K and V");
 }
@@ -98,73 +96,74 @@ TEST_CASE("MiMo V2: K and V of different sizes fit caches of elements alone") {
 }
 
 TEST_CASE("Laguna: query heads by layer, and a rope in rope_parameters alone") {
-  CHECK(refusal_of("laguna", "num_attention_heads_per_layer", "[6, 4, 6]") ==
+  CHECK(refusal_of_family("laguna", "num_attention_heads_per_layer", "[6, 4, 6]") ==
         "config.json: num_attention_heads_per_layer: is [6, 4, 6], expected an array of 4 numbers");
-  CHECK(refusal_of("laguna", "num_attention_heads_per_layer", "[6, 4, 5, 2]") ==
+  CHECK(refusal_of_family("laguna", "num_attention_heads_per_layer", "[6, 4, 5, 2]") ==
         "config.json: num_attention_heads_per_layer[2]: is 5, which gives layer 2 5 heads, "
         "expected a multiple of its 2 KV heads");
-  CHECK(refusal_of("laguna", "gating", "false") ==
+  CHECK(refusal_of_family("laguna", "gating", "false") ==
         "config.json: gating: is false, expected true, 'per-head' or 'per-element'");
-  CHECK(refusal_of("laguna", "moe_router_logit_softcapping", "2.5") ==
+  CHECK(refusal_of_family("laguna", "moe_router_logit_softcapping", "2.5") ==
         "config.json: moe_router_logit_softcapping: is 2.5, expected 0: a cap of the router's "
         "logits is not supported");
-  CHECK(refusal_of("laguna", "swa_rope_parameters", R"({"rope_theta": 20.0})") ==
+  CHECK(refusal_of_family("laguna", "swa_rope_parameters", R"({"rope_theta": 20.0})") ==
         "config.json: swa_rope_parameters: is {\"rope_theta\": 20.0}, expected null: transformers "
         "ignores it here. Write rope_parameters with an object for 'full_attention' and one for "
         "'sliding_attention'");
 }
 
 TEST_CASE("Step: lists have an entry for each layer, and layers of a kind one rotation") {
-  CHECK(refusal_of("step3.5", "rope_theta", "[500.0, 20.0, 21.0, 500.0, 20.0]") ==
+  CHECK(refusal_of_family("step3.5", "rope_theta", "[500.0, 20.0, 21.0, 500.0, 20.0]") ==
         "config.json: rope_theta[2]: is 21.0, expected 20.0 like in config.json: rope_theta[1]: "
         "layers of a kind have one rotation");
-  CHECK(refusal_of("step3.5", "partial_rotary_factors", "[0.5, 1.0]") ==
+  CHECK(refusal_of_family("step3.5", "partial_rotary_factors", "[0.5, 1.0]") ==
         "config.json: partial_rotary_factors: has 2 numbers, expected one for each of 4 layers");
-  CHECK(refusal_of("step3.5", "yarn_only_types", "[]") ==
+  CHECK(refusal_of_family("step3.5", "yarn_only_types", "[]") ==
         "config.json: yarn_only_types: is [], expected ['full_attention']: transformers scales the "
         "rotation of no other layers");
-  CHECK(refusal_of("step3.5", "swiglu_limits", "[0.5]") ==
+  CHECK(refusal_of_family("step3.5", "swiglu_limits", "[0.5]") ==
         "config.json: swiglu_limits: is [0.5], expected an array of 4 numbers");
-  CHECK(refusal_of("step3.5", "swiglu_limits", "7.0") ==
+  CHECK(refusal_of_family("step3.5", "swiglu_limits", "7.0") ==
         "config.json: swiglu_limits: is 7.0, expected an array of 4 numbers");
-  CHECK(refusal_of("step3.5", "swiglu_limits", "[0.5, -1, 0, 0]") ==
+  CHECK(refusal_of_family("step3.5", "swiglu_limits", "[0.5, -1, 0, 0]") ==
         "config.json: swiglu_limits[1]: is -1, expected a positive number");
-  CHECK(refusal_of("step3.5", "use_rope_layers", "[1, 1, 0, 1]") ==
+  CHECK(refusal_of_family("step3.5", "use_rope_layers", "[1, 1, 0, 1]") ==
         "config.json: use_rope_layers[2]: is 0, expected true: transformers rotates every layer");
 }
 
 TEST_CASE("Step: runtimes agree on experts and on heads of layers with a window") {
-  CHECK(refusal_of("step3.5", "moe_layers_enum", R"("1,2,x")") ==
+  CHECK(refusal_of_family("step3.5", "moe_layers_enum", R"("1,2,x")") ==
         "config.json: moe_layers_enum: is \"1,2,x\", expected layer numbers between commas");
-  CHECK(refusal_of("step3.5", "moe_layers_enum", "null") ==
+  CHECK(refusal_of_family("step3.5", "moe_layers_enum", "null") ==
         "config.json: the key 'moe_layers_enum' is null");
-  CHECK(refusal_of("step3.5", "mlp_layer_types",
-                   R"(["dense", "sparse", "dense", "sparse", "dense"])") ==
+  CHECK(refusal_of_family("step3.5", "mlp_layer_types",
+                          R"(["dense", "sparse", "dense", "sparse", "dense"])") ==
         "config.json: mlp_layer_types[2]: is \"dense\", but moe_layers_enum makes it 'sparse', "
         "which is what vLLM reads");
-  CHECK(refusal_of("step3.5", "attention_other_setting",
-                   R"({"num_attention_heads": 6, "num_attention_groups": 3})") ==
+  CHECK(refusal_of_family("step3.5", "attention_other_setting",
+                          R"({"num_attention_heads": 6, "num_attention_groups": 3})") ==
         "config.json: num_attention_groups: is 2, but config.json: "
         "attention_other_setting.num_attention_groups is 3");
   CHECK(
-      refusal_of("step3.5", "attention_other_setting", R"({"num_attention_heads": 5})") ==
+      refusal_of_family("step3.5", "attention_other_setting", R"({"num_attention_heads": 5})") ==
       "config.json: per_layer_config: is {\"1\": {\"num_attention_heads\": 5}, \"2\": "
       "{\"num_attention_heads\": 5}}, which gives layer 1 5 heads, expected a multiple of its 2 KV "
       "heads");
-  CHECK(refusal_of("step3.5", "moe_router_activation", R"("softmax")") ==
+  CHECK(refusal_of_family("step3.5", "moe_router_activation", R"("softmax")") ==
         "config.json: moe_router_activation: is \"softmax\", expected 'sigmoid': no other router "
         "of this architecture is supported");
-  CHECK(refusal_of("step3.5", "zero_centered", "false") ==
+  CHECK(refusal_of_family("step3.5", "zero_centered", "false") ==
         "config.json: zero_centered: is false: a model without it is not supported");
-  CHECK(refusal_of("step3.5", "sink", "true") ==
+  CHECK(refusal_of_family("step3.5", "sink", "true") ==
         "config.json: sink: is true: a sink of attention is not supported");
 }
 
 TEST_CASE("Step and MiniMax M3: keys for which runtimes have other defaults are there") {
-  CHECK(refusal_of("step3.5", "rope_theta", "null") == "config.json: the key 'rope_theta' is null");
-  CHECK(refusal_of("step3.5-full", "layer_types", "null") ==
+  CHECK(refusal_of_family("step3.5", "rope_theta", "null") ==
+        "config.json: the key 'rope_theta' is null");
+  CHECK(refusal_of_family("step3.5-full", "layer_types", "null") ==
         "config.json: the key 'layer_types' is null");
-  CHECK(refusal_of("step3.5-full", "num_attention_groups", "null") ==
+  CHECK(refusal_of_family("step3.5-full", "num_attention_groups", "null") ==
         "config.json: the key 'num_key_value_heads' is null");
   const auto refused = [](const std::string& key, const std::string& value) {
     return test::error_of_config(m3_with("minimax-m3", key, value));
@@ -250,9 +249,9 @@ TEST_CASE("MiniMax M3: layers with an indexer fit caches of elements and NVFP4, 
 TEST_CASE("DeciLM: each layer's entry of block_configs has parts that runtimes compute") {
   const auto refused = [](const std::string& attention, const std::string& ffn) {
     const std::string plain = R"({"attention": {"n_heads_in_group": 7}, "ffn": {"ffn_mult": 1.0}})";
-    return refusal_of("deci-seven", "block_configs",
-                      "[" + plain + R"(, {"attention": {)" + attention + R"(}, "ffn": {)" + ffn +
-                          "}}, " + plain + "]");
+    return refusal_of_family("deci-seven", "block_configs",
+                             "[" + plain + R"(, {"attention": {)" + attention + R"(}, "ffn": {)" +
+                                 ffn + "}}, " + plain + "]");
   };
   const std::string group = R"("n_heads_in_group": 7)", width = R"("intermediate_size": 40)";
   CHECK(refused(R"("n_heads_in_group": 2)", width) ==
@@ -273,9 +272,9 @@ TEST_CASE("DeciLM: each layer's entry of block_configs has parts that runtimes c
   CHECK(refused(group, R"("ffn_mult": 1e12)") ==
         "config.json: block_configs[1].ffn.ffn_mult: makes the feed-forward part 2.8e+13 wide, "
         "expected 1 to 268435456");
-  CHECK(refusal_of("deci-seven", "block_configs", "[]") ==
+  CHECK(refusal_of_family("deci-seven", "block_configs", "[]") ==
         "config.json: block_configs: is [], expected an array of 3 objects");
-  CHECK(refusal_of("deci-seven", "position_embedding_type", R"("rope_llama4")") ==
+  CHECK(refusal_of_family("deci-seven", "position_embedding_type", R"("rope_llama4")") ==
         "config.json: position_embedding_type: is 'rope_llama4', expected 'rope': no other "
         "rotation of this architecture is supported");
 }

@@ -11,6 +11,7 @@
 
 #include "checkpoint/model/read_model_config.h"
 #include "support/models/tiny_checkpoint.h"
+#include "support/models/tiny_config.h"
 #include "support/places.h"
 #include "support/sanitizers.h"
 
@@ -178,6 +179,11 @@ std::string family_with(const std::string& name, const std::string& key, const s
   JsonWriter text;
   text.value(family_golden(name).at("config"));
   return json_with_member(text.text(), key, value);
+}
+
+std::string refusal_of_family(const std::string& name, const std::string& key,
+                              const std::string& value) {
+  return error_of_config(family_with(name, key, value));
 }
 
 std::string without_rope(const std::string& name) {

@@ -65,6 +65,10 @@ void check_logits(const FamilyModel& model, const std::vector<std::vector<float>
 // The config.json of a family's case with one member set to a JSON value.
 std::string family_with(const std::string& name, const std::string& key, const std::string& value);
 
+// The message that refuses the config.json of family_with(). Fails the test if none does.
+std::string refusal_of_family(const std::string& name, const std::string& key,
+                              const std::string& value);
+
 // The config.json of a family's case without any description of its rope.
 std::string without_rope(const std::string& name);
 
