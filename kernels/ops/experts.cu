@@ -138,7 +138,9 @@ __device__ inline void expert_hidden(const ExpertArguments& args, const Make& ma
     block_sync();
   }
   T* hidden = static_cast<T*>(args.scratch.hidden);
+#pragma unroll
   for (int i = 0; i < kSide; ++i) {
+#pragma unroll
     for (int j = 0; j < kSide; ++j) {
       const int64_t at = tile.first + row + i, column = first_col + col + j;
       if (at >= tile.end || column >= args.hidden_dim) continue;

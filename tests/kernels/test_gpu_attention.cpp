@@ -59,6 +59,24 @@ TEST_CASE("gpu attention: takes any even head size up to 512") {
   }
 }
 
+TEST_CASE("gpu attention: prompts in every size of head and cache of the fast kernels") {
+  for (const DType cache : test::cache_types()) {
+    if (cache == DType::f32) continue;
+    for (const int64_t head_dim : {64, 96, 128, 256}) {
+      CAPTURE(std::string(dtype_name(cache)));
+      CAPTURE(head_dim);
+      // A 16-bit cache is multiplied as it is, so its type is that of the queries.
+      const DType activations = cache == DType::bf16 ? DType::bf16 : DType::f16;
+      check_everywhere({.n_heads = 2,
+                        .n_kv_heads = 1,
+                        .head_dim = head_dim,
+                        .activations = activations,
+                        .cache = cache,
+                        .sequences = {{19, 7}}});
+    }
+  }
+}
+
 TEST_CASE("gpu attention: V may have fewer elements than K") {
   for (const DType activations : test::kComputeTypes) {
     for (const DType cache : test::cache_types()) {

@@ -39,11 +39,11 @@ std::vector<T> contents(Backend& backend, const TensorView& view) {
 }
 
 Chosen route(Backend& backend, const std::vector<float>& logits, int64_t count,
-             const Routing& routing, const std::vector<float>& bias) {
+             const Routing& routing, const std::vector<float>& bias, DType terms) {
   const int64_t n = std::ssize(logits) / count;
   const Tensor in = put(backend, logits, DType::f32, {n, count});
-  const Tensor choice = put(backend, bias, DType::bf16, {count});
-  const Tensor factors = put(backend, random_values(5, count, DType::bf16), DType::bf16, {count});
+  const Tensor choice = put(backend, bias, terms, {count});
+  const Tensor factors = put(backend, random_values(5, count, terms), terms, {count});
   const Shape shape{n, routing.per_token};
   const Tensor ids = backend.allocate(DType::i32, shape);
   const Tensor weights = backend.allocate(DType::f32, shape);
@@ -74,12 +74,14 @@ TEST_CASE("gpu route: chooses what the CPU chooses, the lower id among equals") 
       logit = std::round(logit * 2);
     }
     logits[static_cast<size_t>(7 * count + 2)] = std::numeric_limits<float>::quiet_NaN();
-    const std::vector<float> bias = random_values(4, count, DType::bf16);
+    size_t turn = 0;
     for (const Routing& routing : kRoutings) {
+      const DType terms = test::kComputeTypes[turn++ % 3];
+      const std::vector<float> bias = random_values(4, count, terms);
       const auto cpu = make_cpu_backend(1);
-      const Chosen expected = route(*cpu, logits, count, routing, bias);
+      const Chosen expected = route(*cpu, logits, count, routing, bias, terms);
       test::on_every_backend([&](Backend& backend) {
-        const Chosen actual = route(backend, logits, count, routing, bias);
+        const Chosen actual = route(backend, logits, count, routing, bias, terms);
         CHECK(actual.ids == expected.ids);
         CHECK(actual.counts == expected.counts);
         for (size_t i = 0; i < expected.weights.size(); ++i) {
@@ -95,116 +97,138 @@ TEST_CASE("gpu route: chooses what the CPU chooses, the lower id among equals") 
   }
 }
 
-// Biases of gate, up and down, for all experts.
-struct Biases {
-  Biases(Backend& backend, DType dtype, int64_t count, int64_t hidden_dim, int64_t dim)
-      : gate(
-            put(backend, random_values(40, count * hidden_dim, dtype), dtype, {count, hidden_dim})),
-        up(put(backend, random_values(41, count * hidden_dim, dtype), dtype, {count, hidden_dim})),
-        down(put(backend, random_values(42, count * dim, dtype), dtype, {count, dim})) {}
-  ExpertBiases views() const { return {gate.view(), up.view(), down.view()}; }
+namespace {
 
-  Tensor gate, up, down;
-};
 constexpr ClampedSwiglu kClamped{.alpha = 1.3f, .limit = 0.8f};
 
+// Rows for five experts with random matrices. Most go to two of them, and none to the fourth.
+struct ExpertCase {
+  static constexpr int64_t kCount = 5, kChosen = 2;
+  DType dtype = DType::f32;  // of the matrices; inputs have numbers of it
+  int64_t rows = 150, dim = 37, hidden_dim = 70;
+  Activation activation = Activation::silu;
+  bool gated = true;
+  bool weigh_input = false;
+  bool clamped = false;  // biases and a clamped SwiGLU in place of the activation
+};
+
+struct ExpertOutcome {
+  std::vector<float> rows;     // [rows, dim]
+  std::vector<uint64_t> amax;  // ExpertMatrices::down_amax
+};
+
+// Computes rows [first, first + rows) of the case. The CPU holds activations in f32.
+ExpertOutcome run_experts(Backend& backend, const ExpertCase& c, DType activations, int64_t first,
+                          int64_t rows) {
+  constexpr int64_t kCount = ExpertCase::kCount, kChosen = ExpertCase::kChosen;
+  const auto part = [&](const auto& all, int64_t width) {
+    return std::vector(all.begin() + first * width, all.begin() + (first + rows) * width);
+  };
+  std::vector<Tensor> matrices;
+  std::vector<uint64_t> addresses;
+  for (uint64_t i = 0; i < 3 * kCount; ++i) {
+    const Shape shape = i < 2 * kCount ? Shape{c.hidden_dim, c.dim} : Shape{c.dim, c.hidden_dim};
+    const std::vector<float> values = random_values(10 + i, c.hidden_dim * c.dim, c.dtype);
+    matrices.push_back(put(backend, values, c.dtype, shape));
+    addresses.push_back(reinterpret_cast<uintptr_t>(matrices.back().view().data));
+  }
+  const Tensor table = backend.allocate(DType::u64, {3, kCount});
+  backend.copy_in(table.view(), {reinterpret_cast<const std::byte*>(addresses.data()), DType::u64,
+                                 table.view().shape});
+  std::vector<int32_t> ids;
+  for (int32_t row = 0; row < c.rows; ++row) {
+    ids.push_back(row % 7 == 0 ? 1 : 0);
+    ids.push_back(row % 5 == 0 ? 4 : 2);
+  }
+  const std::vector<float> x = random_values(1, c.rows * c.dim, c.dtype);
+  const std::vector<float> weights = random_values(2, c.rows * kChosen, DType::f32);
+  const Tensor in = put(backend, part(x, c.dim), activations, {rows, c.dim});
+  const Tensor chosen = put(backend, part(ids, kChosen), {rows, kChosen});
+  const Tensor counted = put(backend, part(weights, kChosen), DType::f32, {rows, kChosen});
+  const Tensor out = backend.allocate(activations, {rows, c.dim});
+  const auto bias = [&](uint64_t seed, int64_t width) {
+    return put(backend, random_values(seed, kCount * width, c.dtype), c.dtype, {kCount, width});
+  };
+  const Tensor gate = bias(40, c.hidden_dim), up = bias(41, c.hidden_dim), down = bias(42, c.dim);
+  const Tensor amax = backend.allocate(DType::u64, {kCount});
+  ExpertMatrices experts{table.view(), c.dtype, c.hidden_dim, c.activation, c.weigh_input};
+  experts.gated = c.gated;
+  experts.down_amax = amax.view();
+  if (c.clamped) {
+    experts.biases = {gate.view(), up.view(), down.view()};
+    experts.swiglu = kClamped;
+  }
+  backend.experts(in.view(), {chosen.view(), counted.view(), {}}, experts, out.view());
+  return {get(backend, out.view()), contents<uint64_t>(backend, amax.view())};
+}
+
+double largest_of(const std::vector<float>& values) {
+  double largest = 0;
+  for (const float value : values) largest = std::max(largest, std::abs(double{value}));
+  return largest;
+}
+
+// CHECKs all rows against the CPU's. Errors are those of hidden_dim sums of dim products; in 16
+// bits also the rounding of hidden values and of the result.
+void check_experts(const ExpertCase& c, const ExpertOutcome& found) {
+  const auto cpu = make_cpu_backend(1);
+  const ExpertOutcome expected = run_experts(*cpu, c, DType::f32, 0, c.rows);
+  const double largest = largest_of(expected.rows), unit = test::unit_of(c.dtype);
+  double worst = 0;
+  for (size_t i = 0; i < expected.rows.size(); ++i) {
+    worst = std::max(worst, std::abs(double{found.rows[i]} - expected.rows[i]));
+  }
+  CHECK(worst / largest < (c.dtype == DType::f32 ? 70 * unit : 4 * unit));
+  for (size_t i = 0; i < expected.amax.size(); ++i) {
+    const auto value = [&](const ExpertOutcome& outcome) {
+      return double{float_from_bits(static_cast<uint32_t>(outcome.amax[i]))};
+    };
+    CHECK(std::abs(value(found) - value(expected)) <= value(expected) * 70 * unit);
+  }
+}
+
+}  // namespace
+
 TEST_CASE("gpu experts: give the CPU's sums, and a row the same bits whatever is beside it") {
-  constexpr int64_t kRows = 150, kCount = 5, kDim = 37, kHidden = 70, kChosen = 2;
   for (size_t turn = 0; turn < 15; ++turn) {
-    const DType dtype = test::kComputeTypes[turn / 5];
-    const bool weigh_input = turn % 5 % 2 == 1, changed = turn % 5 / 2 == 1, gated = turn % 5 < 4;
-    CAPTURE(gated);
-    CAPTURE(std::string(dtype_name(dtype)));
-    CAPTURE(weigh_input);
-    CAPTURE(changed);
-    const std::vector<float> x = random_values(1, kRows * kDim, dtype);
-    const std::vector<float> weights = random_values(2, kRows * kChosen, DType::f32);
-    std::vector<int32_t> ids;
-    for (int32_t row = 0; row < kRows; ++row) {  // most go to two of them, none to the fourth
-      ids.push_back(row % 7 == 0 ? 1 : 0);
-      ids.push_back(row % 5 == 0 ? 4 : 2);
-    }
-    const auto run = [&](Backend& backend, int64_t first, int64_t rows) {
-      std::vector<Tensor> matrices;
-      std::vector<uint64_t> addresses;
-      for (uint64_t i = 0; i < 3 * kCount; ++i) {
-        const Shape shape = i < 2 * kCount ? Shape{kHidden, kDim} : Shape{kDim, kHidden};
-        matrices.push_back(
-            put(backend, random_values(10 + i, kHidden * kDim, dtype), dtype, shape));
-        addresses.push_back(reinterpret_cast<uintptr_t>(matrices.back().view().data));
-      }
-      const Tensor table = backend.allocate(DType::u64, {3, kCount});
-      backend.copy_in(table.view(), {reinterpret_cast<const std::byte*>(addresses.data()),
-                                     DType::u64, table.view().shape});
-      const auto part = [&](const auto& all, int64_t width) {
-        return std::vector(all.begin() + first * width, all.begin() + (first + rows) * width);
-      };
-      const Tensor in = put(backend, part(x, kDim), dtype, {rows, kDim});
-      const Tensor chosen = put(backend, part(ids, kChosen), {rows, kChosen});
-      const Tensor counted = put(backend, part(weights, kChosen), DType::f32, {rows, kChosen});
-      const Tensor out = backend.allocate(dtype, {rows, kDim});
-      const Biases biases(backend, dtype, kCount, kHidden, kDim);
-      ExpertMatrices experts{table.view(), dtype, kHidden, Activation::silu, weigh_input};
-      if (changed) {
-        experts.biases = biases.views();
-        experts.swiglu = kClamped;
-      }
-      if (!gated) {
-        experts.gated = false;
-        experts.activation = Activation::relu_squared;
-      }
-      backend.experts(in.view(), {chosen.view(), counted.view(), {}}, experts, out.view());
-      return get(backend, out.view());
-    };
-    const auto on_cpu = [&] {
-      // The CPU holds activations in f32.
-      const auto cpu = make_cpu_backend(1);
-      std::vector<Tensor> matrices;
-      std::vector<uint64_t> addresses;
-      for (uint64_t i = 0; i < 3 * kCount; ++i) {
-        const Shape shape = i < 2 * kCount ? Shape{kHidden, kDim} : Shape{kDim, kHidden};
-        matrices.push_back(put(*cpu, random_values(10 + i, kHidden * kDim, dtype), dtype, shape));
-        addresses.push_back(reinterpret_cast<uintptr_t>(matrices.back().view().data));
-      }
-      const Tensor table = cpu->allocate(DType::u64, {3, kCount});
-      cpu->copy_in(table.view(), {reinterpret_cast<const std::byte*>(addresses.data()), DType::u64,
-                                  table.view().shape});
-      const Tensor in = put(*cpu, x, DType::f32, {kRows, kDim});
-      const Tensor chosen = put(*cpu, ids, {kRows, kChosen});
-      const Tensor counted = put(*cpu, weights, DType::f32, {kRows, kChosen});
-      const Tensor out = cpu->allocate(DType::f32, {kRows, kDim});
-      const Biases biases(*cpu, dtype, kCount, kHidden, kDim);
-      ExpertMatrices experts{table.view(), dtype, kHidden, Activation::silu, weigh_input};
-      if (changed) {
-        experts.biases = biases.views();
-        experts.swiglu = kClamped;
-      }
-      if (!gated) {
-        experts.gated = false;
-        experts.activation = Activation::relu_squared;
-      }
-      cpu->experts(in.view(), {chosen.view(), counted.view(), {}}, experts, out.view());
-      return get(*cpu, out.view());
-    };
-    const std::vector<float> expected = on_cpu();
-    double largest = 0;
-    for (const float value : expected) largest = std::max(largest, std::abs(double{value}));
+    ExpertCase c{.dtype = test::kComputeTypes[turn / 5]};
+    c.weigh_input = turn % 5 % 2 == 1;
+    c.clamped = turn % 5 / 2 == 1;
+    c.gated = turn % 5 < 4;
+    if (!c.gated) c.activation = Activation::relu_squared;
+    CAPTURE(c.gated);
+    CAPTURE(std::string(dtype_name(c.dtype)));
+    CAPTURE(c.weigh_input);
+    CAPTURE(c.clamped);
     test::on_every_backend([&](Backend& backend) {
-      const std::vector<float> all = run(backend, 0, kRows);
-      double worst = 0;
-      for (size_t i = 0; i < all.size(); ++i) {
-        worst = std::max(worst, std::abs(double{all[i]} - expected[i]));
-      }
-      // Errors of 70 sums of 37 products; in 16 bits also the rounding of hidden values and of the
-      // result.
-      CHECK(worst / largest <
-            (dtype == DType::f32 ? 70 * test::unit_of(dtype) : 4 * test::unit_of(dtype)));
+      const ExpertOutcome all = run_experts(backend, c, c.dtype, 0, c.rows);
+      check_experts(c, all);
       for (const auto& [first, rows] : {std::pair<int64_t, int64_t>{0, 1}, {3, 70}, {149, 1}}) {
-        const std::vector<float> part(all.begin() + first * kDim,
-                                      all.begin() + (first + rows) * kDim);
-        CHECK(run(backend, first, rows) == part);
+        const std::vector<float> part(all.rows.begin() + first * c.dim,
+                                      all.rows.begin() + (first + rows) * c.dim);
+        CHECK(run_experts(backend, c, c.dtype, first, rows).rows == part);
       }
     });
+  }
+}
+
+TEST_CASE("gpu experts: every activation, with a gate and without, in every compute type") {
+  for (const test::NamedActivation& named : test::activations()) {
+    for (const DType dtype : test::kComputeTypes) {
+      for (const bool gated : {true, false}) {
+        CAPTURE(named.name);
+        CAPTURE(std::string(dtype_name(dtype)));
+        CAPTURE(gated);
+        const ExpertCase c{.dtype = dtype,
+                           .rows = 9,
+                           .dim = 11,
+                           .hidden_dim = 13,
+                           .activation = named.activation,
+                           .gated = gated};
+        test::on_every_backend(
+            [&](Backend& backend) { check_experts(c, run_experts(backend, c, dtype, 0, c.rows)); });
+      }
+    }
   }
 }
 

@@ -15,27 +15,38 @@ TEST_CASE("gpu linear_heads and copy_columns: equal the CPU's within rounding") 
   for (const auto& [name, make] : test::gpu_backends()) {
     CAPTURE(name);
     const auto gpu = make();
-    for (const int64_t rows : {1, 70}) {
-      const test::HeadsCase c{.rows = rows};
+    for (size_t turn = 0; turn < 6; ++turn) {
+      const DType dtype = test::kComputeTypes[turn / 2];
+      const test::HeadsCase exact{.rows = turn % 2 == 0 ? 1 : 70};
+      test::HeadsCase c = exact;
+      c.dtype = dtype;
+      CAPTURE(std::string(dtype_name(dtype)));
+      CAPTURE(c.rows);
       Rng rng(6);
-      const auto x = test::random_floats(rng, c.rows * c.n_heads * c.x_width);
-      const auto values = test::random_floats(rng, c.n_heads * c.out_dim * c.in_dim);
+      const auto x =
+          test::rounded_to(test::random_floats(rng, c.rows * c.n_heads * c.x_width), dtype);
+      const auto values =
+          test::rounded_to(test::random_floats(rng, c.n_heads * c.out_dim * c.in_dim), dtype);
       const Shape shape{c.n_heads, c.out_dim, c.in_dim};
-      const Tensor weights = test::tensor_of(*gpu, values, shape);
+      const Tensor weights = test::put(*gpu, values, dtype, shape);
       const Tensor cpu_weights = test::tensor_of(*cpu, values, shape);
-      const auto expected = test::run_heads(*cpu, c, x, cpu_weights.view());
+      const auto expected = test::run_heads(*cpu, exact, x, cpu_weights.view());
       // Sums of in_dim products below 1, in another order.
-      const double allowed = 2.0 * static_cast<double>(c.in_dim * c.in_dim) * test::kUnitF32;
-      test::expect_close(test::run_heads(*gpu, c, x, weights.view()),
-                         std::vector<double>(expected.begin(), expected.end()),
-                         std::vector<double>(expected.size(), allowed));
+      const double in_order = 2.0 * static_cast<double>(c.in_dim * c.in_dim) * test::kUnitF32;
+      const std::vector<double> sums(expected.begin(), expected.end());
+      std::vector<double> allowed;
+      for (const double sum : sums) {
+        allowed.push_back(in_order + (dtype == DType::f32 ? 0 : test::rounding_of(sum, dtype)));
+      }
+      test::expect_close(test::run_heads(*gpu, c, x, weights.view()), sums, allowed);
     }
-    const Tensor from =
-        test::tensor_of(*gpu, std::vector<float>{1, 2, 3, 4, 5, 6, 7, 8}, {2, 2, 2});
-    const Tensor to = test::tensor_of(*gpu, std::vector<float>(12), {2, 2, 3});
-    gpu->copy_columns({from.view(), 1}, {to.view(), 2}, 1);
-    CHECK(test::floats_of(*gpu, to.view()) ==
-          std::vector<float>{0, 0, 2, 0, 0, 4, 0, 0, 6, 0, 0, 8});
+    for (const DType dtype : test::kComputeTypes) {
+      const std::vector<float> numbers = {1, 2, 3, 4, 5, 6, 7, 8};
+      const Tensor from = test::put(*gpu, numbers, dtype, {2, 2, 2});
+      const Tensor to = test::put(*gpu, std::vector<float>(12), dtype, {2, 2, 3});
+      gpu->copy_columns({from.view(), 1}, {to.view(), 2}, 1);
+      CHECK(test::get(*gpu, to.view()) == std::vector<float>{0, 0, 2, 0, 0, 4, 0, 0, 6, 0, 0, 8});
+    }
   }
 }
 

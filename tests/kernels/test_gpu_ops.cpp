@@ -182,6 +182,46 @@ TEST_CASE("gpu add and scale: equal double precision within rounding") {
   });
 }
 
+TEST_CASE("gpu gate_rows: equals double precision within rounding") {
+  on_every_backend_and_type([](Backend& backend, DType dtype) {
+    constexpr int64_t kRows = 7, kDim = 45;
+    const std::vector<float> x = random_values(1, kRows * kDim, dtype);
+    std::vector<float> gates = random_values(2, kRows, DType::f32);
+    for (float& gate : gates) gate *= 20;
+    const Tensor there = put(backend, x, dtype, {kRows, kDim});
+    backend.gate_rows(there.view(), put(backend, gates, DType::f32, {kRows, 1}).view());
+    std::vector<double> expected, tolerance;
+    for (int64_t i = 0; i < kRows * kDim; ++i) {
+      const double gate = gates[static_cast<size_t>(i / kDim)];
+      expected.push_back(x[static_cast<size_t>(i)] / (1 + std::exp(-gate)));
+      // exp is within 4 roundings; then a sum and a quotient.
+      tolerance.push_back(allowed(std::abs(expected.back()), expected.back(), 6, dtype));
+    }
+    test::expect_close(get(backend, there.view()), expected, tolerance);
+  });
+}
+
+TEST_CASE("gpu amax: the bits of the largest magnitude, raised and never lowered") {
+  on_every_backend_and_type([](Backend& backend, DType dtype) {
+    for (const int64_t width : {5, 640}) {  // not in vectors, and in vectors
+      const Tensor largest = backend.allocate(DType::u64, {1});
+      const auto raised_by = [&](float most) {
+        std::vector<float> x = random_values(3, 3 * width, dtype);
+        x[static_cast<size_t>(2 * width + 1)] = most;
+        backend.amax(put(backend, x, dtype, {3, width}).view(), largest.view());
+        uint64_t bits = 0;
+        backend.download(largest.view(), std::as_writable_bytes(std::span(&bits, 1)));
+        return bits;
+      };
+      CHECK(raised_by(-2.5f) == float_bits(2.5f));
+      CHECK(raised_by(1.5f) == float_bits(2.5f));
+      CHECK(raised_by(-INFINITY) == float_bits(INFINITY));
+      CHECK(raised_by(NAN) > float_bits(INFINITY));
+      CHECK(raised_by(100.0f) > float_bits(INFINITY));
+    }
+  });
+}
+
 TEST_CASE("gpu linear: equals double precision for few rows, many rows and odd shapes") {
   on_every_backend_and_type([](Backend& backend, DType dtype) {
     for (const int64_t rows : {1, 2, 3, 4}) check_linear(backend, dtype, {rows, 264, {35, 8, 1}});

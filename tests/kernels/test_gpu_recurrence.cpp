@@ -1,3 +1,5 @@
+#include <string>
+
 #include <doctest/doctest.h>
 
 #include "support/backends/gpu_backends.h"
@@ -7,6 +9,26 @@ namespace fp8kv {
 namespace {
 
 using test::RecurrenceScene;
+
+TEST_CASE("gpu recur and causal_conv: what double precision gives, for every compute type") {
+  RecurrenceScene delta{.k_dim = 6, .v_dim = 5, .skip = true, .lengths = {7, 1, 3}};
+  RecurrenceScene by_row{.k_heads = 4, .k_dim = 6, .v_dim = 5, .by_row = true};
+  delta.conv_bias = by_row.conv_gated = true;
+  for (RecurrenceScene* scene : {&delta, &by_row}) {
+    for (const DType activations : test::kComputeTypes) {
+      CAPTURE(std::string(dtype_name(activations)));
+      CAPTURE(scene->by_row);
+      scene->activations = activations;
+      scene->randomise(7);
+      const test::ExactRecurrence exact = test::exact_recurrence(*scene);
+      test::on_every_backend([&](Backend& backend) {
+        const auto found = test::run_steps(backend, *scene, {whole_step(*scene)});
+        test::expect_close(found.recurred, exact.recurred, exact.recurred_allowed);
+        test::expect_close(found.convolved, exact.convolved, exact.convolved_allowed);
+      });
+    }
+  }
+}
 
 TEST_CASE("gpu recur and causal_conv: what double precision gives, however rows are cut") {
   RecurrenceScene delta{.k_dim = 9, .v_dim = 34};

@@ -36,6 +36,7 @@ struct RopeCase {
   int64_t rotary_dim;
   RopePairs pairs = RopePairs::halves;
   int64_t own_v_dim = 0;  // of V; 0: head_dim
+  bool observed = true;   // magnitudes are counted
 
   int64_t v_dim() const { return own_v_dim > 0 ? own_v_dim : head_dim; }
 };
@@ -78,6 +79,7 @@ RopeOutcome run_rope(Backend& backend, const RopeCase& c) {
   const Tensor magnitudes = backend.allocate(DType::u64, {3, c.n_kv_heads, kMagnitudeWords});
   RopeAppend args{q.view(), k.view(), v.view(), rope.view(), {}, {}, c.dtype, magnitudes.view()};
   args.pairs = c.pairs;
+  if (!c.observed) args.magnitudes.reset();
   args.batch = {positions_tensor.view(), slots_tensor.view(), indptr.view(), table.view(), {}};
   args.kv.k = k_pool.view().data;
   args.kv.v = v_pool.view().data;
@@ -127,6 +129,8 @@ TEST_CASE("gpu rope_append: has the CPU's bits in Q, K, the cache and the statis
         if (head_dim == 64) c.n = 67;
         if (head_dim == 64) c.page_size = 64;
         check_rope(*cpu, backend, c);
+        c.observed = false;
+        if (head_dim <= 64) check_rope(*cpu, backend, c);
       }
     }
   });

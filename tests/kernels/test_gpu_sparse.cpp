@@ -86,4 +86,47 @@ TEST_CASE("gpu sparse attention: the CPU's output within rounding") {
   }
 }
 
+TEST_CASE("gpu latent attention: every compute type and cache, with chosen tokens and without") {
+  const auto cpu = make_cpu_backend(2);
+  std::vector<CacheType> caches = {KvFormat::ds_mla};
+  for (const DType cache : test::cache_types()) caches.emplace_back(cache);
+  for (const auto& [name, make] : test::gpu_backends()) {
+    CAPTURE(name);
+    const auto gpu = make();
+    for (const DType activations : test::kComputeTypes) {
+      for (const CacheType& cache : caches) {
+        CAPTURE(std::string(dtype_name(activations)));
+        CAPTURE(format_name(cache.k));
+        test::LatentScene scene{.tokens = 6, .rank = cache.k == KvFormat::ds_mla ? 128 : 20};
+        scene.cache = cache;
+        scene.round_to = activations;
+        for (const bool choose : {false, true}) {
+          CAPTURE(choose);
+          if (choose) {  // the first token and the row's own
+            scene.chosen_count = 2;
+            scene.chosen = {0, -1, 0, 1, 0, 2, 0, 3, 0, 4, 0, 5};
+          }
+          // Queries are rounded before they meet either backend.
+          scene.queries = test::rounded_to(
+              scene.values(1, scene.tokens * scene.n_heads * scene.head_dim()), activations);
+          scene.activations = DType::f32;
+          const test::LatentOutcome expected = run_latent(*cpu, scene);
+          scene.activations = activations;
+          const test::LatentOutcome found = run_latent(*gpu, scene);
+          CHECK(found.cache == expected.cache);
+          CHECK(found.amax == expected.amax);
+          // Scores are sums of head_dim products below 1, values below 1.
+          const double sums = 4.0 * static_cast<double>(scene.head_dim()) * test::kUnitF32;
+          const std::vector<double> values(expected.attended.begin(), expected.attended.end());
+          std::vector<double> allowed;
+          for (const double value : values) {
+            allowed.push_back(sums + test::rounding_of(value, activations));
+          }
+          test::expect_close(found.attended, values, allowed);
+        }
+      }
+    }
+  }
+}
+
 }  // namespace fp8kv

@@ -11,6 +11,7 @@
 #include "base/rng.h"
 #include "core/cache/cache_type.h"
 #include "support/backends/cpu.h"
+#include "support/backends/typed_tensors.h"
 
 namespace fp8kv::test {
 
@@ -24,7 +25,10 @@ struct FormatScene {
   int64_t head_dim = 32;
   int64_t own_v_dim = 0;  // of V; 0: head_dim
   DType round_to = DType::f32;
+  DType activations = DType::f32;  // REQUIRES numbers of round_to, or f32
+  int64_t rotary_dim = 2;
   int64_t window = 0;
+  float cap = 0;
   float q_scale = 0;         // see PagedKv
   bool toward_zero = false;  // see PagedKv
 
@@ -60,7 +64,9 @@ struct FormatScene {
     const double growth = kv_spec(cache.k).rotated ? dim : 1;
     // Formats may enlarge an element by half a step: at most a fifth.
     const double score = dim * largest(q()) * 1.2 * largest(k()) * double{kScoreScale} * growth;
-    const double weight = 2 * (dim + 2) * kUnit * score + static_cast<double>(tokens + 8) * kUnit;
+    // tanh adds a few roundings of the cap.
+    const double score_error = (dim + 2) * kUnit * score + 8 * kUnit * double{cap};
+    const double weight = 2 * score_error + static_cast<double>(tokens + 8) * kUnit;
     return weight * 1.2 * largest(v()) * growth;
   }
   std::vector<float> q() const { return values(1, n_heads, head_dim); }
@@ -81,9 +87,9 @@ inline std::vector<uint8_t> bytes_of(Backend& backend, const Tensor& pool) {
 
 inline FormatOutcome run_format(Backend& backend, const FormatScene& s) {
   const int64_t n = s.tokens;
-  const Tensor q = tensor_of(backend, s.q(), {n, s.n_heads, s.head_dim});
-  const Tensor k = tensor_of(backend, s.k(), {n, s.n_kv_heads, s.head_dim});
-  const Tensor v = tensor_of(backend, s.v(), {n, s.n_kv_heads, s.v_dim()});
+  const Tensor q = put(backend, s.q(), s.activations, {n, s.n_heads, s.head_dim});
+  const Tensor k = put(backend, s.k(), s.activations, {n, s.n_kv_heads, s.head_dim});
+  const Tensor v = put(backend, s.v(), s.activations, {n, s.n_kv_heads, s.v_dim()});
   std::vector<int32_t> positions, table, slots;
   for (int64_t i = 0; i < s.pages(); ++i) table.push_back(s.page(i));
   for (int32_t i = 0; i < n; ++i) {
@@ -95,7 +101,9 @@ inline FormatOutcome run_format(Backend& backend, const FormatScene& s) {
   const Tensor indptr = tensor_of(backend, std::vector<int32_t>{0, static_cast<int32_t>(n)}, {2});
   const Tensor pages = tensor_of(backend, table, {1, s.pages()});
   const Tensor context = tensor_of(backend, std::vector<int32_t>{static_cast<int32_t>(n)}, {1});
-  const Tensor rope = tensor_of(backend, std::vector<float>{1, 0}, {1, 2});
+  std::vector<float> turn(static_cast<size_t>(s.rotary_dim), 0.0f);
+  std::fill_n(turn.begin(), s.rotary_dim / 2, 1.0f);
+  const Tensor rope = tensor_of(backend, turn, {1, s.rotary_dim});
   const std::vector<float> k_scales(static_cast<size_t>(s.n_kv_heads), s.kKScale);
   const std::vector<float> v_scales(static_cast<size_t>(s.n_kv_heads), s.kVScale);
   const Tensor k_scale = tensor_of(backend, k_scales, {s.n_kv_heads});
@@ -126,9 +134,10 @@ inline FormatOutcome run_format(Backend& backend, const FormatScene& s) {
                        .round_to = s.round_to,
                        .magnitudes = {}});
   batch.positions = at.view();
-  const Tensor out = backend.allocate(DType::f32, Shape{n, s.n_heads, s.v_dim()});
-  backend.attention(q.view(), kv, batch, {.scale = s.kScoreScale, .window = s.window}, out.view());
-  return {bytes_of(backend, k_pool), bytes_of(backend, v_pool), floats_of(backend, out.view())};
+  const Tensor out = backend.allocate(s.activations, Shape{n, s.n_heads, s.v_dim()});
+  backend.attention(q.view(), kv, batch, {.scale = s.kScoreScale, .window = s.window, .cap = s.cap},
+                    out.view());
+  return {bytes_of(backend, k_pool), bytes_of(backend, v_pool), get(backend, out.view())};
 }
 
 // Every cache with K and V of its own whose rows are not elements of one type, and a mixed one.

@@ -10,6 +10,7 @@
 #include "core/cache/cache_type.h"
 #include "core/numbers/histogram.h"
 #include "support/backends/cpu.h"
+#include "support/backends/typed_tensors.h"
 
 namespace fp8kv::test {
 
@@ -26,6 +27,8 @@ struct LatentScene {
   std::vector<float> queries = {};   // [tokens, n_heads, head_dim]; empty: random ones
   std::vector<int32_t> chosen = {};  // [tokens, chosen_count]: see AttentionOptions; empty: none
   int64_t chosen_count = 0;
+  DType round_to = DType::f32;     // see RopeAppend
+  DType activations = DType::f32;  // REQUIRES numbers of round_to, or f32
 
   static constexpr int32_t kPageSize = 4;
   int64_t head_dim() const { return rope_dim + rank; }
@@ -66,17 +69,17 @@ inline LatentOutcome run_latent(Backend& backend, const LatentScene& s,
   const int64_t n = s.tokens, size = s.head_dim();
   const std::vector<float> queries =
       s.queries.empty() ? s.values(1, n * s.n_heads * size) : s.queries;
-  const Tensor q = tensor_of(backend, queries, {n, s.n_heads, size});
+  const Tensor q = put(backend, queries, s.activations, {n, s.n_heads, size});
   std::vector<float> whole;
   for (int64_t row = 0; row < n; ++row) {
     whole.insert(whole.end(), rotated.begin() + row * s.rope_dim,
                  rotated.begin() + (row + 1) * s.rope_dim);
     whole.insert(whole.end(), latent.begin() + row * s.rank, latent.begin() + (row + 1) * s.rank);
   }
-  const Tensor k = s.v_in_k ? tensor_of(backend, rotated, {n, 1, s.rope_dim})
-                            : tensor_of(backend, whole, {n, 1, size});
-  const Tensor v = s.v_in_k ? tensor_of(backend, latent, {n, 1, s.rank})
-                            : tensor_of(backend, whole, {n, 1, size});
+  const Tensor k = s.v_in_k ? put(backend, rotated, s.activations, {n, 1, s.rope_dim})
+                            : put(backend, whole, s.activations, {n, 1, size});
+  const Tensor v = s.v_in_k ? put(backend, latent, s.activations, {n, 1, s.rank})
+                            : put(backend, whole, s.activations, {n, 1, size});
   std::vector<int32_t> positions, zeros(static_cast<size_t>(n)), slots, table;
   for (int64_t page = 0; page < s.pages(); ++page) {
     table.push_back(static_cast<int32_t>(s.pages() - 1 - page));
@@ -120,11 +123,11 @@ inline LatentOutcome run_latent(Backend& backend, const LatentScene& s,
                        .rope = rope.view(),
                        .batch = batch,
                        .kv = kv,
-                       .round_to = DType::f32,
+                       .round_to = s.round_to,
                        .magnitudes = magnitudes.view()});
   batch.positions = at.view();
   const int64_t v_dim = kv.v_dim();
-  const Tensor out = backend.allocate(DType::f32, Shape{n, s.n_heads, v_dim});
+  const Tensor out = backend.allocate(s.activations, Shape{n, s.n_heads, v_dim});
   AttentionOptions options{.scale = 0.2f};
   Tensor chosen;
   if (!s.chosen.empty()) {
@@ -134,7 +137,7 @@ inline LatentOutcome run_latent(Backend& backend, const LatentScene& s,
   backend.attention(q.view(), kv, batch, options, out.view());
 
   LatentOutcome outcome;
-  const std::vector<float> all = floats_of(backend, out.view());
+  const std::vector<float> all = get(backend, out.view());
   for (int64_t row = 0; row < n * s.n_heads; ++row) {
     const auto end = all.begin() + (row + 1) * v_dim;
     outcome.attended.insert(outcome.attended.end(), end - s.rank, end);
@@ -167,6 +170,7 @@ inline float largest_magnitude(const std::vector<float>& values) {
 // 70.
 struct HeadsCase {
   int64_t rows = 6;
+  DType dtype = DType::f32;
   int64_t n_heads = 3;
   int64_t x_width = 29, x_first = 2, in_dim = 21;
   int64_t out_width = 70, out_first = 4, out_dim = 63;
@@ -175,11 +179,11 @@ struct HeadsCase {
 // [n, n_heads, out_width]; elements that no product writes stay -1.
 inline std::vector<float> run_heads(Backend& backend, const HeadsCase& c,
                                     const std::vector<float>& x, const ConstTensorView& weights) {
-  const Tensor in = tensor_of(backend, x, {c.rows, c.n_heads, c.x_width});
+  const Tensor in = put(backend, x, c.dtype, {c.rows, c.n_heads, c.x_width});
   const std::vector<float> before(static_cast<size_t>(c.rows * c.n_heads * c.out_width), -1);
-  const Tensor out = tensor_of(backend, before, {c.rows, c.n_heads, c.out_width});
+  const Tensor out = put(backend, before, c.dtype, {c.rows, c.n_heads, c.out_width});
   backend.linear_heads({in.view(), c.x_first}, weights, {out.view(), c.out_first});
-  return floats_of(backend, out.view());
+  return get(backend, out.view());
 }
 
 }  // namespace fp8kv::test

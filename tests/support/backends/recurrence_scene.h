@@ -12,6 +12,7 @@
 #include "base/rng.h"
 #include "support/backends/compare.h"
 #include "support/backends/cpu.h"
+#include "support/backends/typed_tensors.h"
 
 namespace fp8kv::test {
 
@@ -31,6 +32,7 @@ struct RecurrenceScene {
   std::vector<int64_t> lengths = {9, 1, 5};  // one per sequence
   std::vector<int64_t> slots = {2, 0, 3};    // slot of each sequence's state; -1: not kept
   int64_t n_slots = 4;
+  DType activations = DType::f32;
   std::vector<float> q = {}, k = {}, v = {}, step = {}, strength = {}, a_log = {}, step_bias = {},
                      skips = {};
   // For the convolution, v_heads * v_dim channels.
@@ -63,6 +65,10 @@ struct RecurrenceScene {
     out_gate = random_floats(rng, n * channels());
     // A head's state decays noticeably, but not at once.
     for (float& value : a_log) value -= 2;
+    for (auto* values :
+         {&q, &k, &v, &a_log, &step_bias, &skips, &x, &weight, &bias, &in_gate, &out_gate}) {
+      *values = rounded_to(*values, activations);
+    }
   }
 };
 
@@ -126,11 +132,11 @@ inline RecurrenceOutcome run_steps(Backend& backend, const RecurrenceScene& s,
   };
   spoil(state);
   spoil(tail);
-  const Tensor a_log = tensor_of(backend, s.a_log, Shape{s.v_heads});
-  const Tensor step_bias = tensor_of(backend, s.step_bias, Shape{s.steps()});
-  const Tensor skips = tensor_of(backend, s.skips, Shape{s.v_heads});
-  const Tensor weight = tensor_of(backend, s.weight, Shape{s.channels(), s.conv_width});
-  const Tensor bias = tensor_of(backend, s.bias, Shape{s.channels()});
+  const Tensor a_log = put(backend, s.a_log, s.activations, Shape{s.v_heads});
+  const Tensor step_bias = put(backend, s.step_bias, s.activations, Shape{s.steps()});
+  const Tensor skips = put(backend, s.skips, s.activations, Shape{s.v_heads});
+  const Tensor weight = put(backend, s.weight, s.activations, Shape{s.channels(), s.conv_width});
+  const Tensor bias = put(backend, s.bias, s.activations, Shape{s.channels()});
   for (const SceneStep& step : steps) {
     std::vector<int32_t> positions, indptr = {0}, states;
     std::vector<size_t> rows;
@@ -143,13 +149,14 @@ inline RecurrenceOutcome run_steps(Backend& backend, const RecurrenceScene& s,
       states.push_back(static_cast<int32_t>(s.slots[part.sequence]));
     }
     const auto n = static_cast<int64_t>(rows.size());
-    const auto gathered = [&](const std::vector<float>& from, size_t row_width, Shape shape) {
+    const auto gathered = [&](const std::vector<float>& from, size_t row_width, DType dtype,
+                              Shape shape) {
       std::vector<float> values;
       for (const size_t row : rows) {
         const auto at = from.begin() + static_cast<std::ptrdiff_t>(row * row_width);
         values.insert(values.end(), at, at + static_cast<std::ptrdiff_t>(row_width));
       }
-      return tensor_of(backend, values, shape);
+      return put(backend, values, dtype, shape);
     };
     const auto scatter = [&](const std::vector<float>& from, size_t row_width,
                              std::vector<float>& to) {
@@ -158,15 +165,20 @@ inline RecurrenceOutcome run_steps(Backend& backend, const RecurrenceScene& s,
                     to.begin() + static_cast<std::ptrdiff_t>(rows[i] * row_width));
       }
     };
-    const Tensor q = gathered(s.q, width(s.k_heads, s.k_dim), {n, s.k_heads, s.k_dim});
-    const Tensor k = gathered(s.k, width(s.k_heads, s.k_dim), {n, s.k_heads, s.k_dim});
-    const Tensor v = gathered(s.v, width(s.v_heads, s.v_dim), {n, s.v_heads, s.v_dim});
-    const Tensor t = gathered(s.step, width(s.steps(), 1), {n, s.steps()});
-    const Tensor b = gathered(s.strength, width(s.v_heads, 1), {n, s.v_heads});
-    const Tensor x = gathered(s.x, width(s.channels(), 1), {n, s.channels()});
-    const Tensor in_gate = gathered(s.in_gate, width(s.channels(), 1), {n, s.channels()});
-    const Tensor out_gate = gathered(s.out_gate, width(s.channels(), 1), {n, s.channels()});
-    const Tensor made = backend.allocate(DType::f32, Shape{n, s.v_heads, s.v_dim});
+    const Tensor q =
+        gathered(s.q, width(s.k_heads, s.k_dim), s.activations, {n, s.k_heads, s.k_dim});
+    const Tensor k =
+        gathered(s.k, width(s.k_heads, s.k_dim), s.activations, {n, s.k_heads, s.k_dim});
+    const Tensor v =
+        gathered(s.v, width(s.v_heads, s.v_dim), s.activations, {n, s.v_heads, s.v_dim});
+    const Tensor t = gathered(s.step, width(s.steps(), 1), DType::f32, {n, s.steps()});
+    const Tensor b = gathered(s.strength, width(s.v_heads, 1), DType::f32, {n, s.v_heads});
+    const Tensor x = gathered(s.x, width(s.channels(), 1), s.activations, {n, s.channels()});
+    const Tensor in_gate =
+        gathered(s.in_gate, width(s.channels(), 1), s.activations, {n, s.channels()});
+    const Tensor out_gate =
+        gathered(s.out_gate, width(s.channels(), 1), s.activations, {n, s.channels()});
+    const Tensor made = backend.allocate(s.activations, Shape{n, s.v_heads, s.v_dim});
     const Tensor at = tensor_of(backend, positions, Shape{n});
     const Tensor bounds = tensor_of(backend, indptr, Shape{static_cast<int64_t>(indptr.size())});
     const Tensor kept = tensor_of(backend, states, Shape{static_cast<int64_t>(states.size())});
@@ -197,8 +209,8 @@ inline RecurrenceOutcome run_steps(Backend& backend, const RecurrenceScene& s,
     conv.silu = !s.conv_gated;
     if (s.conv_gated) conv.in_gate = in_gate.view(), conv.out_gate = out_gate.view();
     backend.causal_conv(x.view(), conv, batch);
-    scatter(floats_of(backend, made.view()), width(s.v_heads, s.v_dim), out.recurred);
-    scatter(floats_of(backend, x.view()), width(s.channels(), 1), out.convolved);
+    scatter(get(backend, made.view()), width(s.v_heads, s.v_dim), out.recurred);
+    scatter(get(backend, x.view()), width(s.channels(), 1), out.convolved);
   }
   out.states = floats_of(backend, state.view());
   out.tails = floats_of(backend, tail.view());
@@ -215,6 +227,10 @@ inline ExactRecurrence exact_recurrence(const RecurrenceScene& s, double unit = 
   const auto sigmoid = [](double x) { return 1 / (1 + std::exp(-x)); };
   const auto of = [](const std::vector<float>& values, int64_t i) {
     return double{values[static_cast<size_t>(i)]};
+  };
+  // The rounding of a result to 16 bits.
+  const auto stored = [&](double value) {
+    return s.activations == DType::f32 ? 0.0 : rounding_of(value, s.activations);
   };
   const int64_t group = s.v_heads / s.k_heads;
   int64_t first = 0;
@@ -270,8 +286,9 @@ inline ExactRecurrence exact_recurrence(const RecurrenceScene& s, double unit = 
       // Every row rounds sums of k_dim products of at most `most` and 1, and some more. Its error
       // in a state does not grow.
       const double roundings = static_cast<double>((s.k_dim + 16) * (row - first + 2) * s.k_dim);
-      for (int64_t i = 0; i < s.v_heads * s.v_dim; ++i) {
-        out.recurred_allowed.push_back(roundings * unit * (1 + most));
+      for (int64_t i = row * s.channels(); i < (row + 1) * s.channels(); ++i) {
+        out.recurred_allowed.push_back(roundings * unit * (1 + most) +
+                                       stored(out.recurred[static_cast<size_t>(i)]));
       }
       for (int64_t channel = 0; channel < s.channels(); ++channel) {
         double sum = s.conv_bias ? of(s.bias, channel) : 0, size = std::abs(sum);
@@ -290,7 +307,8 @@ inline ExactRecurrence exact_recurrence(const RecurrenceScene& s, double unit = 
         out.convolved.push_back(sum * factor);
         // The slope of silu is below 1.1. Gates round each product and the result once more.
         const double roundings_of_sum = static_cast<double>(s.conv_width + 4);
-        out.convolved_allowed.push_back(unit * (1.1 * roundings_of_sum * size + 6 * size) + 1e-30);
+        out.convolved_allowed.push_back(unit * (1.1 * roundings_of_sum * size + 6 * size) +
+                                        stored(out.convolved.back()) + 1e-30);
       }
     }
     first += length;
