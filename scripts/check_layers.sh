@@ -37,6 +37,10 @@ declare -A may=(
   [src/config/families]="$values json config/values config/describe"
   [src/config/families/groups]="$values json config/values config/describe config/families"
   [src/config/families/rows]="$values json config/values config/describe config/families config/families/groups"
+  [src/config/families/rows/dense]="$values json config/values config/describe config/families config/families/groups config/families/rows"
+  [src/config/families/rows/experts]="$values json config/values config/describe config/families config/families/groups config/families/rows"
+  [src/config/families/rows/multimodal]="$values json config/values config/describe config/families config/families/groups config/families/rows"
+  [src/config/families/rows/states]="$values json config/values config/describe config/families config/families/groups config/families/rows"
   [src/config]="$values json config/values config/describe config/families config/families/groups config/families/rows"
   [src/quant]="$values files json formats"
   [src/checkpoint]="$values $files json formats $configs quant"
@@ -154,7 +158,6 @@ for room in "${!may[@]}"; do
 done
 # These exceed it. Each has its reason.
 declare -A exceeds=(
-  [src/config/families/rows]="one file a family"
   [src/unicode/unicode_tables.cpp]="a script writes it"
 )
 # check_size NAME COUNT MOST NOUN

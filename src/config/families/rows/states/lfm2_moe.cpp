@@ -1,7 +1,7 @@
 // LFM2 with experts: LFM2 whose later layers have experts, with a router of sigmoids.
 #include "config/families/experts_config.h"
 #include "config/families/rows/family_rows.h"
-#include "config/families/rows/lfm2.h"
+#include "config/families/rows/states/lfm2.h"
 #include "config/values/config_values.h"
 
 namespace fp8kv {

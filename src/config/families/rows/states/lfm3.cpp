@@ -2,7 +2,7 @@
 // with a gate for each head, in most of them within a window. Norms are around all blocks.
 #include "base/error.h"
 #include "config/families/rows/family_rows.h"
-#include "config/families/rows/lfm2.h"
+#include "config/families/rows/states/lfm2.h"
 #include "config/values/config_values.h"
 
 namespace fp8kv {

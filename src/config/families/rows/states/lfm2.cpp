@@ -1,5 +1,5 @@
 // LFM2: most layers are short convolutions between two gates, and the others have attention.
-#include "config/families/rows/lfm2.h"
+#include "config/families/rows/states/lfm2.h"
 
 #include "base/error.h"
 #include "config/families/rows/family_rows.h"
