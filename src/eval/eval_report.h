@@ -134,6 +134,9 @@ struct EvalReport {
   std::string model;             // folder, as given
   std::string calibration_text;  // the policies' files, quoted for a shell; "": not recorded
   std::string scales_file;       // the file with the advised scales; "": none
+  // What vLLM does if it drops the scales of this model: "drops the scales of MLA". "": it does
+  // not.
+  std::string vllm_drops;
   std::string against;           // the model that the figures compare with; "": itself
   std::string fingerprint;       // see core/model/model_identity.h
   std::string accepted_foreign;  // how the model differs from the one the scales were made for

@@ -79,6 +79,10 @@ Serving serving_of(const EvalReport& report) {
       return {cat(condition(loss), "The model carries these scales, and vLLM serves it."),
               {serve_command(report, *cache, names.model)}};
     }
+    if (!report.vllm_drops.empty()) {
+      return {cat(condition(loss), "vLLM serves the model as it is: it ", report.vllm_drops, "."),
+              {serve_command(report, *cache, names.model)}};
+    }
     std::vector<std::string> commands;
     if (of_policy && !is_written) commands.push_back(calibrate_command(report, *cache, names));
     const bool per_head = cache->scales && cache->scales->per_head();

@@ -24,7 +24,9 @@
 #include "report/advice.h"
 #include "report/pages/html_report.h"
 #include "report/text_plot.h"
+#include "scales/rules/runtime_choice.h"
 #include "scales/scale_file.h"
+#include "scales/write/dropped_scales.h"
 #include "show/colour.h"
 #include "show/eval/eval_json.h"
 #include "show/eval/eval_markdown.h"
@@ -246,6 +248,7 @@ void run_command(const EvalCommandOptions& given) {
   report.calibration_text = words_of(given.calibrate_on.empty() ? given.data : given.calibrate_on);
   report.fingerprint = fingerprint_of(model_identity(checkpoint, config));
   if (choice.scales) report.accepted_foreign = choice.scales->provenance.accepted_foreign;
+  report.vllm_drops = dropped_scales(checkpoint, config, choose_runtimes("vllm").front());
   report.device = backend->describe();
   report.data = windows.files;
   report.documents = windows.documents;

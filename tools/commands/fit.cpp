@@ -14,6 +14,7 @@
 #include "commands/commands.h"
 #include "commands/parts/calibrated_scales.h"
 #include "commands/parts/fit_formats.h"
+#include "commands/parts/fit_runtime.h"
 #include "data/dataset.h"
 #include "data/files/find_data.h"
 #include "files/output/finished_files.h"
@@ -200,35 +201,6 @@ BudgetUnit unit_of(const FitCommandOptions& options, const Checkpoint& checkpoin
   return unit;
 }
 
-struct FitRuntime {
-  std::string text;  // "vLLM 0.33"
-  const RuntimeCaches* caches;
-  const Server* server;  // nullptr: no single command serves with this runtime
-};
-
-// The name that the runtime uses for a format.
-std::string dtype_flag(const FitRuntime& runtime, const FitFormat& format) {
-  if (runtime.server == nullptr) return format.name;
-  if (is_e4m3(format.type)) return runtime.server->e4m3;
-  return format.name == "nvfp4" ? runtime.server->nvfp4 : format.name;
-}
-
-FitRuntime runtime_of(const FitCommandOptions& options) {
-  return with_context("--for", [&] {
-    const std::vector<ChosenRuntime> chosen = choose_runtimes(options.runtime);
-    if (chosen.size() != 1) {
-      throw Error(cat(quote(options.runtime), " names ", chosen.size(), " versions, expected one"),
-                  "name one, such as vllm@0.33", ErrorKind::usage);
-    }
-    const RuntimeCaches* caches = find_runtime_caches(chosen[0]);
-    if (caches == nullptr) {
-      throw Error(cat(runtime_text(chosen[0]), ": which caches it takes is not known"),
-                  "name vllm, sglang, tgi or tensorrt-llm", ErrorKind::usage);
-    }
-    return FitRuntime{runtime_text(chosen[0]), caches, find_server(*chosen[0].column)};
-  });
-}
-
 void check_outputs(const FitCommandOptions& options, Log& log) {
   std::vector<InputPath> inputs = {{"MODEL", options.model}, {"--scales", options.scales}};
   add_inputs(inputs, "--data", options.data);
@@ -329,6 +301,7 @@ void run_command(const FitCommandOptions& given) {
   const BudgetUnit unit = unit_of(options, checkpoint, config);
   FitReport report;
   report.budget = {options.max_kld, unit.most};
+  const std::string dropped = take_dropped(checkpoint, config, runtime, options, log);
   report.formats = fit_formats(options.kv_cache_dtypes, *runtime.caches, config, log);
   drop_without_policy(options, report.formats, log);
   drop_without_scales(options, report.formats, log);
@@ -374,6 +347,7 @@ void run_command(const FitCommandOptions& given) {
                      .dtype_flag = {},
                      .unit = unit.name,
                      .scales = utf8_name(options.out.string()),
+                     .dropped = dropped,
                      .copy_for = {},
                      .config = config};
   if (report.chosen) {

@@ -238,4 +238,10 @@ InjectReport inject_scales(const Checkpoint& checkpoint, const KvScales& scales,
   });
 }
 
+FactSet injected_facts(const Checkpoint& checkpoint, const KvScales& scales,
+                       const std::string& target) {
+  const ScalePatch patch = make_patch(checkpoint, scales, inject_target_at(target), true);
+  return facts_of(checkpoint, patch, plan_injection(checkpoint, patch));
+}
+
 }  // namespace fp8kv

@@ -64,4 +64,10 @@ struct InjectReport {
 InjectReport inject_scales(const Checkpoint& checkpoint, const KvScales& scales,
                            const std::filesystem::path& out, const InjectOptions& options);
 
+// The facts of the folder that inject_scales would write for this target. Scales that the
+// checkpoint has are replaced. Throws if the target cannot take the model. REQUIRES scales that fit
+// the checkpoint.
+FactSet injected_facts(const Checkpoint& checkpoint, const KvScales& scales,
+                       const std::string& target);
+
 }  // namespace fp8kv

@@ -168,4 +168,49 @@ TEST_CASE("cli latent: sparse attention beyond what the indexer chooses") {
         std::string::npos);
 }
 
+// vLLM drops the scales of MLA. So no copy of the model is made, and `fit` measures scales of 1.
+TEST_CASE("cli latent: eval and fit give no command whose scales vLLM would drop") {
+  const Place place(config_of(kOther));
+  std::string lines;
+  for (int line = 0; line < 4; ++line) {
+    std::string ids;
+    for (int i = 0; i < 15; ++i) ids += cat(i == 0 ? "" : ", ", 3 + (i * 31 + line * 7) % 74);
+    lines += "{\"input_ids\": [" + ids + "]}\n";
+  }
+  place.folder.write("four.jsonl", lines);
+  const test::CliResult eval = place.run(
+      {"eval", "m", "--data", "four.jsonl", "-q", "--greedy-tokens", "0", "--policy", "amax,unit"});
+  CHECK(eval.exit_code == 0);
+  CHECK(
+      eval.out.find("vLLM serves the model as it is: it drops the scales of MLA, with one warning: "
+                    "an FP8 cache runs with 1.\n  vllm serve m --kv-cache-dtype fp8\n") !=
+      std::string::npos);
+  CHECK(eval.out.find("fp8kv inject") == std::string::npos);
+
+  const std::vector<std::string> fit = {"fit", "m",         "--data", "four.jsonl",
+                                        "-q",  "--max-kld", "10"};
+  const auto with = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> arguments = fit;
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return place.run(arguments);
+  };
+  const test::CliResult found = with({});
+  CHECK(found.exit_code == 0);
+  const std::string what =
+      "vLLM 0.32 and newer drops the scales of MLA, with one warning: an FP8 cache runs with 1";
+  CHECK(found.out.find("Measured with scales of 1: " + what + ".\n") != std::string::npos);
+  CHECK(
+      found.out.ends_with("next      Serve it with vLLM 0.32 and newer:\n"
+                          "  vllm serve m --kv-cache-dtype fp8\n"));
+  CHECK(Json::parse(with({"--json"}).out, "stdout").at("scales_dropped").as_string() ==
+        "drops the scales of MLA, with one warning: an FP8 cache runs with 1");
+  const test::CliResult written = with({"-o", "s.json"});
+  CHECK(written.exit_code == 2);
+  CHECK(written.err ==
+        "fp8kv: fit: --out: " + what + "\nhelp: leave it out: a scale file would have no use\n");
+  // What SGLang does with these scales is not known.
+  const test::CliResult other = with({"--for", "sglang"});
+  CHECK(other.out.find("fp8kv inject m --scales scales.json -o m-fp8\n") != std::string::npos);
+}
+
 }  // namespace fp8kv

@@ -56,6 +56,7 @@ std::string fit_json(const FitReport& report, const FitSubject& subject) {
   JsonWriter json;
   json.begin_object().member("schema", "fp8kv.fit/1").member("model", subject.model);
   json.member("runtime", subject.runtime).member("unit", subject.unit);
+  if (!subject.dropped.empty()) json.member("scales_dropped", subject.dropped);
   json.key("budget").begin_object();
   if (report.budget.max_kld) number(json, "max_kld", *report.budget.max_kld);
   if (report.budget.most_bytes) json.member("bytes", *report.budget.most_bytes);

@@ -110,6 +110,9 @@ std::vector<std::string> fit_sentences(const FitReport& report, const FitSubject
   }
   const std::string places = loss_places_words(chosen.total);
   if (!places.empty()) lines.push_back(places);
+  if (!subject.dropped.empty()) {
+    lines.push_back(cat("Measured with scales of 1: ", subject.runtime, " ", subject.dropped, "."));
+  }
   lines.push_back(cat("Confirmed on ", grouped(report.confirming_tokens),
                       " tokens that no choice was made on."));
   return lines;
@@ -123,13 +126,14 @@ std::vector<std::string> fit_commands(const FitReport& report, const FitSubject&
       serving_names(subject.scales.empty() ? "scales.json" : subject.scales, subject.model,
                     format.scales ? format.scales->format : KvFormat::e4m3fn);
   std::vector<std::string> commands;
-  if (format.scales) {
+  const bool copied = format.scales && subject.dropped.empty();
+  if (copied) {
     commands.push_back(cat("fp8kv inject ", names.model, " --scales ", names.scales, " -o ",
                            names.copy, subject.copy_for));
   }
   if (subject.launcher.empty()) return commands;
-  std::string serve = cat(subject.launcher, format.scales ? names.copy : names.model,
-                          " --kv-cache-dtype ", subject.dtype_flag);
+  std::string serve = cat(subject.launcher, copied ? names.copy : names.model, " --kv-cache-dtype ",
+                          subject.dtype_flag);
   std::string flag;
   for (const int64_t layer : point.left) {
     const auto& always = format.always_left;
@@ -146,7 +150,7 @@ std::string fit_text(const FitReport& report, const FitSubject& subject) {
   for (size_t i = 0; i < lines.size(); ++i) text += noted(i == 0 ? "choice" : "", lines[i]);
   if (!report.chosen) return text;
   const FitFormat& format = report.formats[report.points[*report.chosen].point.format];
-  if (format.scales && subject.scales.empty()) {
+  if (format.scales && subject.dropped.empty() && subject.scales.empty()) {
     text += noted("", "No scale file was written: run the same command with -o scales.json.");
   }
   text += noted("next", subject.launcher.empty() ? cat("Ask ", subject.runtime, " for a cache of ",

@@ -1,0 +1,36 @@
+#include "scales/write/dropped_scales.h"
+
+#include "base/error.h"
+#include "core/scales/scales.h"
+#include "scales/write/inject.h"
+
+namespace fp8kv {
+namespace {
+
+// One scale for K and one for V in every layer with a cache. Rules do not look at values.
+KvScales any_scales(const ModelConfig& config) {
+  KvScales scales;
+  scales.latent = config.latent.has_value();
+  for (int64_t i = 0; i < config.n_layers(); ++i) {
+    scales.layers.push_back(config.writes_cache(i) ? LayerScales{{1.0f}, {1.0f}} : LayerScales{});
+  }
+  return scales;
+}
+
+}  // namespace
+
+std::string dropped_scales(const Checkpoint& checkpoint, const ModelConfig& config,
+                           const ChosenRuntime& runtime) {
+  try {
+    const FactSet facts = injected_facts(checkpoint, any_scales(config), "portable");
+    if (!knows_model(facts, *runtime.column, runtime.number)) return "";
+    const RuntimeRule& rule = *runtime_verdict(facts, *runtime.column, runtime.number).rule;
+    // Other rules are about the form of the folder, which may have another.
+    const bool of_family = rule.families != FamilySet{};
+    return of_family && rule.outcome == RuntimeOutcome::ignores ? rule.sentence : "";
+  } catch (const Error&) {
+    return "";
+  }
+}
+
+}  // namespace fp8kv
