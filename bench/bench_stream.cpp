@@ -14,7 +14,7 @@
 #include "backend/open/plugin.h"
 #include "base/error.h"
 #include "checkpoint/checkpoint.h"
-#include "checkpoint/read_model_config.h"
+#include "checkpoint/model/read_model_config.h"
 #include "files/block_file.h"
 #include "model/weights/weight_stream.h"
 

@@ -134,8 +134,7 @@ struct EvalReport {
   std::string model;             // folder, as given
   std::string calibration_text;  // the policies' files, quoted for a shell; "": not recorded
   std::string scales_file;       // the file with the advised scales; "": none
-  // What vLLM does if it drops the scales of this model: "drops the scales of MLA". "": it does
-  // not.
+  // "drops the scales of MLA" if vLLM drops the scales of this model, else "".
   std::string vllm_drops;
   std::string against;           // the model that the figures compare with; "": itself
   std::string fingerprint;       // see core/model/model_identity.h

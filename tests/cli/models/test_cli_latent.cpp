@@ -208,7 +208,7 @@ TEST_CASE("cli latent: eval and fit give no command whose scales vLLM would drop
   CHECK(written.exit_code == 2);
   CHECK(written.err ==
         "fp8kv: fit: --out: " + what + "\nhelp: leave it out: a scale file would have no use\n");
-  // What SGLang does with these scales is not known.
+  // It is not known how SGLang treats these scales.
   const test::CliResult other = with({"--for", "sglang"});
   CHECK(other.out.find("fp8kv inject m --scales scales.json -o m-fp8\n") != std::string::npos);
 }

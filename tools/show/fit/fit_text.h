@@ -17,7 +17,7 @@ struct FitSubject {
   std::string dtype_flag;  // the value of the runtime's --kv-cache-dtype for the chosen format
   std::string unit;        // the unit of the budget: "B/token", "B/sequence"
   std::string scales;      // the scale file, written or planned; "": none
-  // What the runtime does if it drops the scales of this model; "": it does not.
+  // "drops the scales of MLA" if the runtime drops the scales of this model, else "".
   std::string dropped;
   std::string copy_for;  // the value for inject's --for; "": the default
   const ModelConfig& config;

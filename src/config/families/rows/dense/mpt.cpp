@@ -9,7 +9,7 @@ namespace {
 
 using enum TensorRole;
 
-constexpr NamedActivation kGelu[] = {{"gelu", Activation::gelu_erf}};
+constexpr NamedActivation kErfGelu[] = {{"gelu", Activation::gelu_erf}};
 
 // Throws unless the member is absent or null, or is the number that transformers takes for it.
 void check_is(const Json& holder, const char* key, double expected) {
@@ -84,7 +84,7 @@ Architecture mpt_by(const char* name) {
           .summary = "MPT",
           .parse = parse_mpt,
           .tensors = mpt_tensors(),
-          .activations = kGelu,
+          .activations = kErfGelu,
           .norm_eps = "layer_norm_epsilon",
           .tied = true,
           .context = 2048,
