@@ -80,7 +80,9 @@ Serving serving_of(const EvalReport& report) {
               {serve_command(report, *cache, names.model)}};
     }
     if (!report.vllm_drops.empty()) {
-      return {cat(condition(loss), "vLLM serves the model as it is: it ", report.vllm_drops, "."),
+      return {cat(condition(loss),
+                  "vLLM serves the model as it is: scales in a copy would have no use. vLLM: ",
+                  report.vllm_drops, "."),
               {serve_command(report, *cache, names.model)}};
     }
     std::vector<std::string> commands;

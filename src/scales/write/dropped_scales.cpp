@@ -28,7 +28,8 @@ std::string dropped_scales(const Checkpoint& checkpoint, const ModelConfig& conf
     // Other rules are about the form of the folder, which may have another.
     const bool of_family = rule.families != FamilySet{};
     return of_family && rule.outcome == RuntimeOutcome::ignores ? rule.sentence : "";
-  } catch (const Error&) {
+  } catch (const Error& error) {
+    if (error.kind() == ErrorKind::interrupted) throw;
     return "";
   }
 }

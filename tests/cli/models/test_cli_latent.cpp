@@ -181,10 +181,10 @@ TEST_CASE("cli latent: eval and fit give no command whose scales vLLM would drop
   const test::CliResult eval = place.run(
       {"eval", "m", "--data", "four.jsonl", "-q", "--greedy-tokens", "0", "--policy", "amax,unit"});
   CHECK(eval.exit_code == 0);
-  CHECK(
-      eval.out.find("vLLM serves the model as it is: it drops the scales of MLA, with one warning: "
-                    "an FP8 cache runs with 1.\n  vllm serve m --kv-cache-dtype fp8\n") !=
-      std::string::npos);
+  CHECK(eval.out.find(
+            "scales in a copy would have no use. vLLM: drops the scales of MLA, with one warning: "
+            "an FP8 cache runs with 1.\n  vllm serve m --kv-cache-dtype fp8\n") !=
+        std::string::npos);
   CHECK(eval.out.find("fp8kv inject") == std::string::npos);
 
   const std::vector<std::string> fit = {"fit", "m",         "--data", "four.jsonl",
@@ -197,8 +197,8 @@ TEST_CASE("cli latent: eval and fit give no command whose scales vLLM would drop
   const test::CliResult found = with({});
   CHECK(found.exit_code == 0);
   const std::string what =
-      "vLLM 0.32 and newer drops the scales of MLA, with one warning: an FP8 cache runs with 1";
-  CHECK(found.out.find("Measured with scales of 1: " + what + ".\n") != std::string::npos);
+      "vLLM 0.32 and newer: drops the scales of MLA, with one warning: an FP8 cache runs with 1";
+  CHECK(found.out.find("Measured with scales of 1. " + what + ".\n") != std::string::npos);
   CHECK(
       found.out.ends_with("next      Serve it with vLLM 0.32 and newer:\n"
                           "  vllm serve m --kv-cache-dtype fp8\n"));

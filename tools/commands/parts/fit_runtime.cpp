@@ -34,14 +34,16 @@ FitRuntime runtime_of(const FitCommandOptions& options) {
 
 std::string take_dropped(const Checkpoint& checkpoint, const ModelConfig& config,
                          const FitRuntime& runtime, FitCommandOptions& options, Log& log) {
+  // The FP8 cache of sparse attention has scales of its own there, not 1.
+  if (config.indexer) return "";
   const std::string dropped = dropped_scales(checkpoint, config, runtime.chosen);
   if (dropped.empty()) return "";
-  const std::string what = cat(runtime.text, " ", dropped);
+  const std::string what = cat(runtime.text, ": ", dropped);
   if (!options.out.empty()) {
     throw Error(cat("--out: ", what), "leave it out: a scale file would have no use",
                 ErrorKind::usage);
   }
-  log.note(cat("measuring scales of 1: ", what));
+  log.note(cat("measuring scales of 1. ", what));
   options.scales.clear();
   options.policy = parse_policy("unit");
   return dropped;

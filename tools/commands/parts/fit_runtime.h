@@ -28,7 +28,8 @@ std::string dtype_flag(const FitRuntime& runtime, const FitFormat& format);
 FitRuntime runtime_of(const FitCommandOptions& options);
 
 // Takes scales of 1 if the runtime drops all others, and returns what it does; see
-// FitSubject::dropped. Throws a usage Error if there would be a scale file to write.
+// FitSubject::dropped. Not for sparse attention, whose cache makes its own. Throws a usage Error if
+// there would be a scale file to write.
 std::string take_dropped(const Checkpoint& checkpoint, const ModelConfig& config,
                          const FitRuntime& runtime, FitCommandOptions& options, Log& log);
 

@@ -111,7 +111,8 @@ std::vector<std::string> fit_sentences(const FitReport& report, const FitSubject
   const std::string places = loss_places_words(chosen.total);
   if (!places.empty()) lines.push_back(places);
   if (!subject.dropped.empty()) {
-    lines.push_back(cat("Measured with scales of 1: ", subject.runtime, " ", subject.dropped, "."));
+    lines.push_back(
+        cat("Measured with scales of 1. ", subject.runtime, ": ", subject.dropped, "."));
   }
   lines.push_back(cat("Confirmed on ", grouped(report.confirming_tokens),
                       " tokens that no choice was made on."));
