@@ -83,8 +83,9 @@ std::string inject_command(const KvScales& scales, const ServingNames& names) {
 
 std::string vllm_command(const Certificate& certificate, const ServingNames& names) {
   const std::string flag = skip_flag(certificate);
-  return cat("vllm serve ", names.copy, " --kv-cache-dtype ",
-             is_nvfp4(certificate.format) ? "nvfp4" : "fp8", flag.empty() ? "" : " " + flag);
+  return cat("vllm serve ", names.vllm_drops.empty() ? names.copy : names.model,
+             " --kv-cache-dtype ", is_nvfp4(certificate.format) ? "nvfp4" : "fp8",
+             flag.empty() ? "" : " " + flag);
 }
 
 ScalesSummary summary_of(const KvScales& scales, const Certificate& certificate,
@@ -106,6 +107,9 @@ ScalesSummary summary_of(const KvScales& scales, const Certificate& certificate,
   } else {
     summary.ready = true;
     summary.next = inject_command(scales, names);
+    if (!names.vllm_drops.empty()) {
+      summary.next += ", for other runtimes than vLLM. vLLM: " + names.vllm_drops;
+    }
     const bool all_known = certificate.layers_with(Verdict::unknown).empty();
     const bool all_fit = certificate.layers_with(Verdict::keep_16bit).empty();
     if (all_known && all_fit) summary.tone = Tone::good;

@@ -14,6 +14,9 @@ struct ServingNames {
   std::string scales = "SCALES.json";
   std::string copy = "MODEL-fp8";  // the folder that inject makes
   bool drafter = false;            // no command measures its loss
+  // Set if vLLM serves every copy without its scales: "drops the scales of MLA: an FP8 cache runs
+  // with 1".
+  std::string vllm_drops = {};
 };
 
 // `scales` is the path of the scale file. `model` may be "" if unknown. `format`: of the scales.

@@ -32,6 +32,20 @@ TEST_CASE("summary: scales that matter are to be put into the model") {
   CHECK(said.tone == ScalesSummary::Tone::good);
 }
 
+TEST_CASE("summary: where vLLM drops the scales, inject is for other runtimes") {
+  const ServingNames names{.model = "m",
+                           .scales = "s.json",
+                           .copy = "m-fp8",
+                           .vllm_drops = "drops the scales of MLA: an FP8 cache runs with 1"};
+  const ScalesSummary said = summary(scales(), names);
+  CHECK(said.next ==
+        "fp8kv inject m --scales s.json -o m-fp8, for other runtimes than vLLM. vLLM: drops the "
+        "scales of MLA: an FP8 cache runs with 1");
+  CHECK(said.ready);
+  CHECK(vllm_command(certify(scales(), KvFormat::e4m3fn), names) ==
+        "vllm serve m --kv-cache-dtype fp8");
+}
+
 TEST_CASE("summary: one scale for each head needs another target of inject") {
   KvScales heads = scales();
   for (LayerScales& layer : heads.layers)

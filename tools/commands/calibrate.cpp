@@ -25,7 +25,9 @@
 #include "policy/make_scales.h"
 #include "report/evidence.h"
 #include "report/text_plot.h"
+#include "scales/rules/runtime_choice.h"
 #include "scales/scale_file.h"
+#include "scales/write/dropped_scales.h"
 #include "show/colour.h"
 #include "show/output.h"
 #include "show/scales/calibration_summary.h"
@@ -135,19 +137,22 @@ BytesOfToken memory_of(const ModelConfig& config, const ModelCache& cache) {
           .format_bytes = kv_bytes_per_token(config, cache)};
 }
 
-ServingNames names_for(const CalibrateOptions& options, const KvScales& scales) {
+ServingNames names_for(const CalibrateOptions& options, const KvScales& scales,
+                       const Checkpoint& checkpoint, const ModelConfig& config) {
   ServingNames names = serving_names(options.out, options.model, scales.format);
   names.drafter = !options.target.empty();
+  if (!names.drafter) {
+    names.vllm_drops = dropped_scales(checkpoint, config, choose_runtimes("vllm").front());
+  }
   return names;
 }
 
-void show_result(const CalibrateOptions& options, const KvScales& scales,
+void show_result(const CalibrateOptions& options, const KvScales& scales, const ServingNames& names,
                  const BytesOfToken& memory) {
   if (options.json) return print(summary_json(options, scales));
   if (options.table) {
     show(calibration_tables(scales));
   } else {
-    const ServingNames names = names_for(options, scales);
     show(calibration_summary(scales, names, memory));
   }
   if (options.plot) show("\n" + text_plot(scales, kPlotColumns));
@@ -208,8 +213,8 @@ void run_command(const CalibrateOptions& given) {
                       options.force);
   }
   write_output_file(options.out, scale_file_text(scales), options.force);
+  const ServingNames names = names_for(options, scales, checkpoint, config);
   if (!options.report.empty()) {
-    const ServingNames names = names_for(options, scales);
     write_output_file(options.report, scales_page(options.model, scales, names, date),
                       options.force);
   }
@@ -217,7 +222,7 @@ void run_command(const CalibrateOptions& given) {
   log.end_progress();
   if (options.out != "-") {
     log.note(written_note(options.out, scales));
-    show_result(options, scales, memory_of(config, cache));
+    show_result(options, scales, names, memory_of(config, cache));
   }
   const std::string missing = missing_evidence(scales.provenance);
   if (!options.require_evidence || missing.empty()) return;

@@ -37,9 +37,14 @@ std::string summary_box(const ScalesSummary& summary) {
 
 std::string serving(const KvScales& scales, const Certificate& certificate,
                     const ScalesSummary& summary, const ScalesPage& about) {
+  const std::string& drops = about.names.vllm_drops;
+  const std::string served =
+      drops.empty()
+          ? "and vLLM serves the copy."
+          : cat("for other runtimes than vLLM. vLLM serves the model itself: ", drops, ".");
   return paragraph(cat(summary.ready ? "" : cat("Before that: ", summary.next, ". "),
-                       "The scales go into a copy of the model, and vLLM serves the copy. inject "
-                       "says what other runtimes make of it, and their commands.")) +
+                       "The scales go into a copy of the model, ", served, " inject says what ",
+                       "other runtimes make of it, and their commands.")) +
          command_box({inject_command(scales, about.names), vllm_command(certificate, about.names)});
 }
 

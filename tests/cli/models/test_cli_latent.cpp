@@ -4,6 +4,7 @@
 
 #include <doctest/doctest.h>
 
+#include "files/file.h"
 #include "json/json.h"
 #include "support/models/random_model.h"
 #include "support/places.h"
@@ -44,6 +45,29 @@ struct Place {
 
   test::TempDir folder;
 };
+
+// A small DeepSeek V3.2, whose indexer chooses 32 tokens.
+std::string sparse_config() {
+  std::string config = config_of(cat(kSizes, R"(, "index_topk": 32, "index_head_dim": 128,
+                                                  "index_n_heads": 2)"));
+  for (const auto& [from, to] : {std::pair{"DeepseekV3For", "DeepseekV32For"},
+                                 std::pair{"\"deepseek_v3\"", "\"deepseek_v32\""},
+                                 std::pair{"\"q_lora_rank\": null", "\"q_lora_rank\": 16"}}) {
+    config.replace(config.find(from), std::string(from).size(), to);
+  }
+  return config;
+}
+
+// Four windows of 15 tokens.
+std::string four_windows() {
+  std::string lines;
+  for (int line = 0; line < 4; ++line) {
+    std::string ids;
+    for (int i = 0; i < 15; ++i) ids += cat(i == 0 ? "" : ", ", 3 + (i * 31 + line * 7) % 74);
+    lines += "{\"input_ids\": [" + ids + "]}\n";
+  }
+  return lines;
+}
 
 }  // namespace
 
@@ -136,14 +160,7 @@ TEST_CASE("cli latent: run takes fp8_ds_mla, which takes no scales") {
 }
 
 TEST_CASE("cli latent: sparse attention beyond what the indexer chooses") {
-  std::string config = config_of(cat(kSizes, R"(, "index_topk": 32, "index_head_dim": 128,
-                                                  "index_n_heads": 2)"));
-  for (const auto& [from, to] : {std::pair{"DeepseekV3For", "DeepseekV32For"},
-                                 std::pair{"\"deepseek_v3\"", "\"deepseek_v32\""},
-                                 std::pair{"\"q_lora_rank\": null", "\"q_lora_rank\": 16"}}) {
-    config.replace(config.find(from), std::string(from).size(), to);
-  }
-  const Place place(config);
+  const Place place(sparse_config());
   place.folder.write("short.jsonl", "{\"input_ids\": [5, 9, 33, 60, 7, 12]}\n");
   const test::CliResult calibrated =
       place.run({"calibrate", "m", "--data", "short.jsonl", "-o", "s.json"});
@@ -171,13 +188,13 @@ TEST_CASE("cli latent: sparse attention beyond what the indexer chooses") {
 // vLLM drops the scales of MLA. So no copy of the model is made, and `fit` measures scales of 1.
 TEST_CASE("cli latent: eval and fit give no command whose scales vLLM would drop") {
   const Place place(config_of(kOther));
-  std::string lines;
-  for (int line = 0; line < 4; ++line) {
-    std::string ids;
-    for (int i = 0; i < 15; ++i) ids += cat(i == 0 ? "" : ", ", 3 + (i * 31 + line * 7) % 74);
-    lines += "{\"input_ids\": [" + ids + "]}\n";
-  }
-  place.folder.write("four.jsonl", lines);
+  place.folder.write("four.jsonl", four_windows());
+  const test::CliResult calibrated =
+      place.run({"calibrate", "m", "--data", "four.jsonl", "-o", "m.json", "--report", "m.html"});
+  CHECK(calibrated.exit_code == 0);
+  const std::string page = read_text(place.folder / "m.html");
+  CHECK(page.find("vllm serve m --kv-cache-dtype fp8") != std::string::npos);
+  CHECK(page.find("vLLM serves the model itself: drops the scales of MLA") != std::string::npos);
   const test::CliResult eval = place.run(
       {"eval", "m", "--data", "four.jsonl", "-q", "--greedy-tokens", "0", "--policy", "amax,unit"});
   CHECK(eval.exit_code == 0);
@@ -211,6 +228,29 @@ TEST_CASE("cli latent: eval and fit give no command whose scales vLLM would drop
   // It is not known how SGLang treats these scales.
   const test::CliResult other = with({"--for", "sglang"});
   CHECK(other.out.find("fp8kv inject m --scales scales.json -o m-fp8\n") != std::string::npos);
+}
+
+// There vLLM has one FP8 cache, which makes its scales itself.
+TEST_CASE("cli latent: fit measures fp8_ds_mla for sparse attention in vLLM") {
+  const Place place(sparse_config());
+  place.folder.write("four.jsonl", four_windows());
+  const auto fit = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> arguments = {"fit", "m",         "--data", "four.jsonl",
+                                          "-q",  "--max-kld", "10"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return place.run(arguments);
+  };
+  const test::CliResult found = fit({});
+  CHECK(found.exit_code == 0);
+  CHECK(found.out.find("choice    fp8_ds_mla in every layer meets the budget") !=
+        std::string::npos);
+  CHECK(
+      found.out.ends_with("next      Serve it with vLLM 0.32 and newer:\n"
+                          "  vllm serve m --kv-cache-dtype fp8_ds_mla\n"));
+  CHECK(fit({"--kv-cache-dtype", "fp8"}).err ==
+        "fp8kv: fit: --kv-cache-dtype: vLLM's FP8 cache of sparse attention is fp8_ds_mla, not "
+        "fp8_e4m3\nhelp: leave it out, or name another runtime with --for\n");
+  CHECK(fit({"--for", "sglang", "--kv-cache-dtype", "fp8"}).exit_code == 0);
 }
 
 }  // namespace fp8kv

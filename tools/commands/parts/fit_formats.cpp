@@ -1,6 +1,7 @@
 #include "commands/parts/fit_formats.h"
 
 #include <optional>
+#include <span>
 
 #include "base/error.h"
 #include "core/model/packed_formats.h"
@@ -10,6 +11,12 @@ namespace fp8kv {
 namespace {
 
 constexpr const char* kUsual[] = {"fp8_e4m3", "int8_per_token_head", "nvfp4"};
+// DeepSeek V3.2 and GLM-5 in vLLM, which then has no other FP8 cache.
+constexpr const char* kSparse[] = {"fp8_ds_mla"};
+
+bool caches_in_blocks(const RuntimeCaches& runtime, const ModelConfig& config) {
+  return std::string_view(runtime.runtime) == "vLLM" && config.latent && config.indexer;
+}
 
 // The reason why the format cannot be chosen, or "".
 std::string obstacle(const FitFormat& format, const RuntimeCaches& runtime,
@@ -17,6 +24,9 @@ std::string obstacle(const FitFormat& format, const RuntimeCaches& runtime,
   if (!takes_format(runtime, format.name)) {
     const std::vector<std::string> names(runtime.formats.begin(), runtime.formats.end());
     return cat(runtime.runtime, " takes ", join(names), ", not ", format.name);
+  }
+  if (format.name == "fp8_e4m3" && caches_in_blocks(runtime, config)) {
+    return "vLLM's FP8 cache of sparse attention is fp8_ds_mla, not fp8_e4m3";
   }
   for (int64_t i = 0; i < config.n_layers(); ++i) {
     if (!config.writes_cache(i)) continue;
@@ -57,7 +67,8 @@ std::vector<FitFormat> fit_formats(const std::vector<std::string>& asked,
                 ErrorKind::usage);
   }
   if (!asked.empty()) return formats;
-  for (const char* name : kUsual) {
+  const bool in_blocks = caches_in_blocks(runtime, config);
+  for (const char* name : in_blocks ? std::span<const char* const>(kSparse) : kUsual) {
     FitFormat format = format_at(name, runtime, config);
     const std::string why = obstacle(format, runtime, config);
     if (why.empty()) {
