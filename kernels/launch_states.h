@@ -50,7 +50,8 @@ struct RecurrenceArguments {
   float least_step = 0.0f;
   float most_step = 0.0f;
   float most_strength = 1.0f;
-  bool by_row = false;  // each row of a state decays by its own step
+  float least_log_decay = 0.0f;  // 0: none
+  bool by_row = false;           // each row of a state decays by its own step
   StateUpdate update = StateUpdate::delta;
   bool unit = false;
   int32_t k_heads = 0;

@@ -62,6 +62,7 @@ void GpuBackend::recur(const Recurrence& args, const Batch& batch, const TensorV
               args.v.shape[1] % args.k.shape[1] == 0 && args.k.shape[2] <= kMostStateRows &&
               (!args.skip || args.skip->shape.elements() == args.v.shape[1]) &&
               args.step_bias.shape.elements() == steps &&
+              (args.least_log_decay == 0.0f || (steps != args.v.shape[1] && args.strength)) &&
               (steps == args.v.shape[1] || (steps == args.v.shape[1] * args.k.shape[2] &&
                                             args.v.shape[1] == args.k.shape[1])) &&
               args.v.shape[1] <= kMostAcross && arguments.rows.n_seqs <= kMostAcross,
@@ -82,6 +83,7 @@ void GpuBackend::recur(const Recurrence& args, const Batch& batch, const TensorV
   arguments.least_step = args.least_step;
   arguments.most_step = args.most_step;
   arguments.most_strength = args.most_strength;
+  arguments.least_log_decay = args.least_log_decay;
   arguments.by_row = steps != args.v.shape[1];
   arguments.state = args.state.as<float>();
   arguments.out = out.data;

@@ -95,6 +95,14 @@ __device__ inline float step_at(const RecurrenceArguments& arguments, int64_t at
   return least > arguments.most_step ? arguments.most_step : least;
 }
 
+// The decay of a row of a state, by its own step. `rate` is below 0.
+__device__ inline float row_decay(const RecurrenceArguments& arguments, int64_t at, float bias,
+                                  float rate) {
+  if (arguments.least_log_decay == 0.0f) return exp_exact(rate * step_at(arguments, at, bias));
+  const float raw = arguments.step[at] + bias;
+  return exp_exact(arguments.least_log_decay * activated<Activation::sigmoid>(-rate * raw));
+}
+
 // One warp per sequence, head of V and block of columns; a lane has one column, or none.
 template <typename T, bool kByRow>
 __global__ void recur_kernel(RecurrenceArguments arguments) {
@@ -151,8 +159,7 @@ __global__ void recur_kernel(RecurrenceArguments arguments) {
     const int64_t at = row * v_heads + head;
     if constexpr (kByRow) {
       for (int i = lane; i < k_dim; i += kWarp) {
-        const float own = step_at(arguments, at * k_dim + i, bias_at(int64_t{head} * k_dim + i));
-        decays[i] = exp_exact(rate * own);
+        decays[i] = row_decay(arguments, at * k_dim + i, bias_at(int64_t{head} * k_dim + i), rate);
       }
     }
     warp_sync();
@@ -161,7 +168,7 @@ __global__ void recur_kernel(RecurrenceArguments arguments) {
     const float strength =
         arguments.strength == nullptr
             ? step
-            : arguments.most_strength * (1.0f / (1.0f + exp_exact(-arguments.strength[at])));
+            : arguments.most_strength * activated<Activation::sigmoid>(arguments.strength[at]);
     if (has_column) {
       float of_k = 0.0f, of_q = 0.0f;
       for (int i = 0; i < k_dim; ++i) {

@@ -74,6 +74,7 @@ FAMILIES = {
     "kimi_linear": dict(MLA, model_max_length=512, num_hidden_layers=3, q_lora_rank=None, num_experts=8, num_experts_per_token=2, num_expert_group=1,
                         num_shared_experts=1, mla_use_nope=True,
                         linear_attn_config=dict(full_attn_layers=[2], kda_layers=[1, 3], head_dim=64, num_heads=4, short_conv_kernel_size=4)),
+    "bailing_hybrid": dict(MLA, num_hidden_layers=4, layer_group_size=2, head_dim=64),
     "gemma3_text": dict(DENSE, head_dim=64, query_pre_attn_scalar=64),
     "mixtral": dict(DENSE, head_dim=64, num_local_experts=4, num_experts_per_tok=2,
                     sliding_window=None),
@@ -147,7 +148,17 @@ def write_published_kimi(saved, folder):
     return saved
 
 
-PUBLISHED = {"step3p5": write_published_step, "minimax_m3_vl": write_published_m3, "olmo_hybrid": write_published_olmo,
+def write_published_ling(saved, folder):
+    """With the keys and names of published files: vLLM reads no others."""
+    saved.update(architectures=["BailingMoeV3ForCausalLM"], n_group=saved.pop("num_expert_group"), norm_topk_prob=saved.pop("moe_renormalize"),
+                 num_experts_per_tok=saved.pop("num_experts_per_token"), max_position_embeddings=saved.pop("model_max_length"),
+                 head_dim=saved.pop("linear_head_dim"), no_kda_lora=True, gated_attention_proj_granularity_type="head_wise",
+                 score_function="sigmoid", moe_shared_expert_intermediate_size=saved["moe_intermediate_size"], use_bias=False, use_qkv_bias=False)
+    rename_tensors(folder, lambda name: name.replace("attention.dense", "attention.o_proj") if ".layers.0." in name or ".layers.2." in name else name)
+    return saved
+
+
+PUBLISHED = {"bailing_hybrid": write_published_ling, "step3p5": write_published_step, "minimax_m3_vl": write_published_m3, "olmo_hybrid": write_published_olmo,
              "kimi_linear": write_published_kimi}
 
 

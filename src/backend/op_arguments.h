@@ -220,6 +220,9 @@ struct Recurrence {
   ConstTensorView step_bias;  // one for each step of a row, any compute dtype
   float least_step = 0.0f;
   float most_step = std::numeric_limits<float>::infinity();
+  // Below 0, the logarithm of a decay is this times sigmoid(exp(a_log) * (step + step_bias)), and
+  // there is no t: Ling 3. REQUIRES a step for each row, and a strength.
+  float least_log_decay = 0.0f;
   // [v_heads], any compute dtype: the output gets V times this added. Absent: nothing is added.
   std::optional<ConstTensorView> skip = {};
   // Scales Q and K to length 1, with kUnitEps added to the squared length. Then divides Q by the

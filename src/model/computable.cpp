@@ -212,8 +212,13 @@ void check_states(const ModelConfig& config) {
     refuse(config, "layers that keep a state have norms of another place than others",
            "norms after the blocks in the others");
   }
-  if (!config.recurrence || !config.recurrence->steps_by_row) return;
+  if (!config.recurrence) return;
   const RecurrenceConfig& state = *config.recurrence;
+  if (state.least_log_decay != 0.0 && (!state.steps_by_row || !(state.least_log_decay < 0.0))) {
+    refuse(config, cat("decays have the least logarithm ", state.least_log_decay),
+           "one below 0, where rows decay by steps of their own");
+  }
+  if (!state.steps_by_row) return;
   if (state.update == StateUpdate::delta && state.k_heads == state.v_heads) return;
   refuse(config, "rows of a state decay by steps of their own",
          "StateUpdate::delta, and as many heads of V as of K");

@@ -30,6 +30,8 @@ std::vector<Named> scenes() {
                  {.update = StateUpdate::add, .conv_bias = true, .conv_gated = true}});
   all.push_back({"delta, with a step for each row",
                  {.k_heads = 3, .k_dim = 9, .v_heads = 3, .by_row = true, .most_strength = 2.0f}});
+  all.push_back({"delta, with decays that have a least logarithm",
+                 {.k_heads = 3, .v_heads = 3, .by_row = true, .least_log_decay = -1.5f}});
   all.push_back({"a long sequence that is not kept",
                  {.k_dim = 32, .lengths = {200}, .slots = {-1}, .n_slots = 1}});
   for (Named& each : all) each.scene.randomise(7);
@@ -70,8 +72,11 @@ TEST_CASE("recur and causal_conv: how rows are cut into steps changes no bit") {
     CHECK(test::run_steps(*threads, scene, together) == whole);
     RecurrenceScene by_row{.k_heads = 4, .by_row = true};
     by_row.randomise(13);
-    CHECK(test::run_steps(*threads, by_row, one_by_one) ==
-          test::run_steps(*backend, by_row, {whole_step(by_row)}));
+    for (const float least : {0.0f, -1.5f}) {
+      by_row.least_log_decay = least;
+      CHECK(test::run_steps(*threads, by_row, one_by_one) ==
+            test::run_steps(*backend, by_row, {whole_step(by_row)}));
+    }
     RecurrenceScene unkept = scene;
     unkept.slots = {-1, -1, -1};
     CHECK(test::run_steps(*threads, unkept, {whole_step(unkept)}).same_rows(whole));

@@ -40,7 +40,7 @@ constexpr const char* kSupported =
     "HunYuanDenseV1ForCausalLM, HunYuanMoEV1ForCausalLM, HYV3ForCausalLM, HyperCLOVAXForCausalLM, "
     "IQuestCoderForCausalLM, Jais2ForCausalLM, KimiLinearForCausalLM, LagunaForCausalLM, "
     "Lfm2ForCausalLM, "
-    "Lfm2MoeForCausalLM, Lfm3ForCausalLM, "
+    "Lfm2MoeForCausalLM, Lfm3ForCausalLM, BailingMoeV3ForCausalLM, BailingHybridForCausalLM, "
     "MellumForCausalLM, MiMoForCausalLM, MiMoV2FlashForCausalLM, "
     "MiniMaxM3SparseForConditionalGeneration, MiniCPM3ForCausalLM, "
     "MinistralForCausalLM, Mistral4ForCausalLM, "

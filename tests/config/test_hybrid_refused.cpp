@@ -1,5 +1,5 @@
-// Values of config.json that Muse Glimmer, OLMo Hybrid, LFM3, Kimi Linear, MiMo and MPT do not
-// compute, or that runtimes read differently, refused by key.
+// Values of config.json that Muse Glimmer, OLMo Hybrid, LFM3, Kimi Linear, Ling 3, MiMo and MPT do
+// not compute, or that runtimes read differently, refused by key.
 #include <string>
 
 #include <doctest/doctest.h>
@@ -128,6 +128,87 @@ TEST_CASE("Kimi Linear: what Kimi K3 has, and what only one runtime reads") {
         "config.json: use_grouped_topk: is false, but num_expert_group is 4");
   for (const char* key : {"num_shared_experts", "routed_scaling_factor"}) {
     CHECK(refused(key, "null") == std::string("config.json: the key '") + key + "' is null");
+  }
+}
+
+TEST_CASE("Ling 3: layers that runtimes take for different kinds") {
+  CHECK(refusal_of_family("ling3", "layer_group_size", "3") ==
+        "config.json: layer_group_size: is 3, of which 4 layers are no multiple: runtimes differ "
+        "in what layer 3 is");
+  CHECK(refusal_of_family("ling3-saved", "layer_group_size", "4") ==
+        "config.json: layer_group_size: is 4, contrary to layer_types at layer 1: runtimes differ "
+        "in which they go by");
+  CHECK(refusal_of_family("ling3", "layer_group_size", "null") ==
+        "config.json: the key 'layer_group_size' is null");
+  CHECK(
+      refusal_of_family("ling3", "mlp_layer_types", R"(["dense", "sparse", "dense", "sparse"])") ==
+      "config.json: first_k_dense_replace: is 1, contrary to mlp_layer_types at layer 2: "
+      "runtimes differ in which they go by");
+  CHECK(refusal_of_family("ling3", "first_k_dense_replace", "null") ==
+        "config.json: the key 'first_k_dense_replace' is null");
+}
+
+TEST_CASE("Ling 3: what runtimes compute whatever the config says") {
+  const auto refused = [](const char* key, const char* value) {
+    return refusal_of_family("ling3", key, value);
+  };
+  CHECK(refused("tie_word_embeddings", "true") ==
+        "config.json: tie_word_embeddings: is true: an embedding in place of lm_head is not "
+        "supported");
+  CHECK(refused("use_mla_nope", "true") ==
+        "config.json: use_mla_nope: is true: latent attention that does not rotate is not "
+        "supported");
+  for (const char* key : {"use_bias", "use_qkv_bias"}) {
+    CHECK(refused(key, "true") ==
+          std::string("config.json: ") + key + ": is true: biases of products is not supported");
+  }
+  for (const char* key : {"no_kda_lora", "rope_interleave", "linear_silu"}) {
+    CHECK(refused(key, "false") ==
+          std::string("config.json: ") + key + ": is false, expected true in this architecture");
+  }
+  CHECK(refused("num_kv_heads_for_linear_attn", "2") ==
+        "config.json: num_kv_heads_for_linear_attn: is 2, expected 0: K has as many heads as Q");
+  CHECK(refused("group_norm_size", "4") ==
+        "config.json: group_norm_size: is 4, expected 1: each head's output is normed by itself");
+  CHECK(refused("expert_swiglu_limit_list", "[0, 0, 0, 4]") ==
+        "config.json: expert_swiglu_limit_list[3]: is 4, expected 0: transformers clamps no SwiGLU "
+        "of this architecture");
+  CHECK(refused("rotary_dim", "4") ==
+        "config.json: rotary_dim: is 4, expected 6: runtimes rotate qk_rope_head_dim elements "
+        "whatever this says");
+  CHECK(refused("partial_rotary_factor", "0.25") ==
+        "config.json: partial_rotary_factor: is 0.25, which times head_dim is not 6: runtimes "
+        "rotate qk_rope_head_dim elements whatever this says");
+  CHECK(refusal_of_family(
+            "ling3-free-decay", "rope_parameters",
+            R"({"rope_type": "default", "rope_theta": 500.0, "partial_rotary_factor": 1.0})") ==
+        "config.json: rope_parameters.partial_rotary_factor: is 1.0, which times head_dim is not "
+        "6: runtimes rotate qk_rope_head_dim elements whatever this says");
+  CHECK(refused("moe_shared_expert_intermediate_size", "48") ==
+        "config.json: moe_shared_expert_intermediate_size: is 48, expected 24: transformers "
+        "makes a shared expert as wide as the others");
+  CHECK(refused("norm_topk_prob", "false") ==
+        "config.json: norm_topk_prob: is false, expected true: vLLM divides the weights of "
+        "experts by their sum whatever this says");
+  CHECK(refused("moe_router_enable_expert_bias", "false") ==
+        "config.json: moe_router_enable_expert_bias: is false, expected true: transformers adds "
+        "the bias of the choice");
+  for (const char* key : {"n_group", "topk_group", "routed_scaling_factor", "num_shared_experts"}) {
+    CHECK(refused(key, "null").find("' is null") != std::string::npos);
+  }
+  CHECK(refused("moe_renormalize", "false") ==
+        "config.json: norm_topk_prob: is true, but config.json: moe_renormalize is false");
+}
+
+TEST_CASE("Ling 3: a bound of decays is said, and below 0") {
+  for (const char* key : {"kda_safe_gate", "kda_lower_bound"}) {
+    CHECK(refusal_of_family("ling3", key, "null") ==
+          std::string("config.json: the key '") + key + "' is null");
+  }
+  for (const char* least : {"0", "2.0", "-20000"}) {
+    CHECK(refusal_of_family("ling3", "kda_lower_bound", least) ==
+          std::string("config.json: kda_lower_bound: is ") + least +
+              ", expected a number below 0, and above -10,000");
   }
 }
 

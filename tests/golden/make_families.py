@@ -633,6 +633,7 @@ for _architecture, _type, _name in (("NemotronH_Omni_Reasoning_V3", "nemotron_h_
 UNUSED = {"deepseek-v3": {"model.layers.3.eh_proj.weight": [32, 64],
                          "model.layers.3.self_attn.kv_a_proj_with_mqa.weight": [30, 32]},
           "glm4-moe": {"model.layers.3.eh_proj.weight": [32, 64], "model.layers.3.self_attn.q_proj.weight": [32, 32]},
+          "ling3": {"model.layers.4.eh_proj.weight": [32, 64], "model.layers.4.attention.kv_b_proj.weight": [96, 24]},
           "minimax-m3": {"language_model.model.mtp.layers.0.eh_proj.weight": [32, 64],
                          "language_model.model.mtp.layers.0.self_attn.q_proj.weight": [48, 32]},
           "mimo": {"model.mtp_layers.0.input_proj.weight": [32, 64], "model.mtp_layers.0.self_attn.q_proj.weight": [32, 32]},
@@ -774,6 +775,8 @@ def stand_in(config):
                 "text_config": text, "audio_config": None, "vision_hidden_size": 8, "image_token_id": 0, "video_token_id": 0}
     if of in ("Phi4MultimodalForCausalLM", "Phi4MMForCausalLM"):  # without its other parts
         return {**config, "architectures": ["Phi4MultimodalForCausalLM"], "model_type": "phi4_multimodal", "return_dict": True}
+    if of == "BailingMoeV3ForCausalLM":
+        return {**config, "architectures": ["BailingHybridForCausalLM"]}
     if of == "ExaoneMoEForCausalLM":
         return {**config, "architectures": ["ExaoneMoeForCausalLM"]}
     if "thinker_config" in config:  # text goes through the thinker alone
@@ -823,6 +826,8 @@ def published_name(name, config):
         name = name.replace(f"self_attn.{part}", FUSED[of])
     for old, new in INTERNLM2_NAMES if of == "InternLM2ForCausalLM" else ():
         name = name.replace(old, new)
+    if of == "BailingMoeV3ForCausalLM" and ".attention.dense." in name and (int(name.split(".")[2]) + 1) % config["layer_group_size"]:
+        name = name.replace(".attention.dense.", ".attention.o_proj.")
     if of == "KimiK25ForConditionalGeneration":  # 5.23 renames the layers of both parts as it saves
         name = name.replace("language_model.model.blocks.", "language_model.model.layers.")
     return name
@@ -915,7 +920,7 @@ def has_layers_of_kinds(config):
     """Layers that keep a state or the keys of an indexer: a cache has to be told."""
     return bool({"linear_num_key_heads", "mamba_n_heads", "mamba_num_heads", "index_topk", "index_topk_blocks", "sparse_attention_config",
                  "linear_num_heads", "linear_attn_config"} & set(text_of(config))) or \
-        config["model_type"].startswith(("lfm2", "lfm3", "olmo_hybrid"))
+        config["model_type"].startswith(("bailing_hybrid", "lfm2", "lfm3", "olmo_hybrid"))
 
 
 def whole_cache(model):

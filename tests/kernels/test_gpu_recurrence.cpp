@@ -14,10 +14,13 @@ TEST_CASE("gpu recur and causal_conv: what double precision gives, for every com
   RecurrenceScene delta{.k_dim = 6, .v_dim = 5, .skip = true, .lengths = {7, 1, 3}};
   RecurrenceScene by_row{.k_heads = 4, .k_dim = 6, .v_dim = 5, .by_row = true};
   delta.conv_bias = by_row.conv_gated = true;
-  for (RecurrenceScene* scene : {&delta, &by_row}) {
+  RecurrenceScene bounded = by_row;
+  bounded.least_log_decay = -1.5f;
+  for (RecurrenceScene* scene : {&delta, &by_row, &bounded}) {
     for (const DType activations : test::kComputeTypes) {
       CAPTURE(std::string(dtype_name(activations)));
       CAPTURE(scene->by_row);
+      CAPTURE(scene->least_log_decay);
       scene->activations = activations;
       scene->randomise(7);
       const test::ExactRecurrence exact = test::exact_recurrence(*scene);
@@ -43,7 +46,9 @@ TEST_CASE("gpu recur and causal_conv: what double precision gives, however rows 
   gated.conv_gated = true;
   RecurrenceScene by_row{
       .k_heads = 4, .k_dim = 9, .v_dim = 34, .by_row = true, .most_strength = 2.0f};
-  for (RecurrenceScene* scene : {&delta, &add, &skip, &gated, &by_row}) {
+  RecurrenceScene bounded = by_row;
+  bounded.least_log_decay = -1.5f;
+  for (RecurrenceScene* scene : {&delta, &add, &skip, &gated, &by_row, &bounded}) {
     scene->randomise(5);
     const test::ExactRecurrence exact = test::exact_recurrence(*scene);
     for (const test::NamedBackend& each : test::gpu_backends()) {

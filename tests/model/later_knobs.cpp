@@ -184,6 +184,22 @@ const Knob kKnobs[] = {
      [](ModelConfig& c) { c.experts->routing.normalise = true; }},
     {"experts.groups, beside states by row", "kimi-linear-seven",
      [](ModelConfig& c) { c.experts->routing.groups = c.experts->routing.groups_kept = 1; }},
+    {"recurrence.least_log_decay", "ling3",
+     [](ModelConfig& c) { c.recurrence->least_log_decay = 0; }},
+    {"recurrence.least_log_decay, of another model", "ling3-saved-seven",
+     [](ModelConfig& c) { c.recurrence->least_log_decay = -1.5; }},
+    {"attention_gate, of heads, behind a latent", "ling3-saved",
+     [](ModelConfig& c) { c.block.attention_gate = AttentionGate::none; }},
+    {"recurrence.gate, without a rank", "ling3-free-decay",
+     [](ModelConfig& c) { c.recurrence->gate = Activation::silu; }},
+    {"experts.normalise, beside decays with a bound", "ling3-seven",
+     [](ModelConfig& c) { c.experts->routing.normalise = false; }},
+    {"experts.groups, beside decays with a bound", "ling3",
+     [](ModelConfig& c) { c.experts->routing.groups = c.experts->routing.groups_kept = 1; }},
+    {"rope.pairs, beside states", "ling3",
+     [](ModelConfig& c) {
+       for (RopeConfig& rope : c.ropes) rope.pairs = RopePairs::halves;
+     }},
     {"latent.norm_eps, beside states", "kimi-linear-q-rank",
      [](ModelConfig& c) { c.latent->norm_eps = 0.1; }},
 };
@@ -199,8 +215,8 @@ const Knob kKnobs[] = {
   // The tensors' shapes give conv_width, steps_by_row and rank.
   [[maybe_unused]] const auto [update, state_norm, skip, conv_bias, state_bias, state_out_bias,
                                multipliers, state_gate, state_eps, most_strength, steps_by_row,
-                               state_rank, least, most, k_heads, k_dim, v_heads, of_v_dim, width] =
-      RecurrenceConfig{};
+                               least_log_decay, state_rank, least, most, k_heads, k_dim, v_heads,
+                               of_v_dim, width] = RecurrenceConfig{};
   [[maybe_unused]] const auto [by_in, by_gate, by_v, by_k, by_q, by_step, by_out] =
       StateMultipliers{};
   [[maybe_unused]] const auto [alpha, limit, after] = ClampedSwiglu{};

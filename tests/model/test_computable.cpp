@@ -126,6 +126,14 @@ TEST_CASE("computable: layers that keep a state may differ from the others in fe
         }) ==
         "LlamaForCausalLM: rows of a state decay by steps of their own, expected "
         "StateUpdate::delta, and as many heads of V as of K");
+  for (const double least : {-5.0, 5.0}) {
+    CHECK(refusal([&](ModelConfig& c) {
+            c.recurrence.emplace();
+            c.recurrence->steps_by_row = least > 0;
+            c.recurrence->least_log_decay = least;
+          }) == "LlamaForCausalLM: decays have the least logarithm " + cat(least) +
+                    ", expected one below 0, where rows decay by steps of their own");
+  }
 }
 
 TEST_CASE("computable: multipliers are of blocks that have nothing else of the kind") {

@@ -24,6 +24,8 @@ struct Never {
 // For models whose query heads each have a K and V of their own.
 const std::set<std::string> kGroups = {"head_dim", "one KV head", "seven Q heads"};
 const Never kNever[] = {
+    {"BailingHybridForCausalLM", {"tied"}},
+    {"BailingMoeV3ForCausalLM", {"tied"}},
     // These never tie the embedding to lm_head, which later models normalise.
     {"BaiChuanForCausalLM", {"head_dim", "one KV head", "seven Q heads", "tied"}},
     {"BaichuanForCausalLM", {"head_dim", "one KV head", "seven Q heads", "tied"}},

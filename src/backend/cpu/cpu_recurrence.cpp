@@ -98,6 +98,10 @@ float softplus(float x) {
   return x > 20.0f ? x : std::log1p(std::exp(x));
 }
 
+float sigmoid(float x) {
+  return 1.0f / (1.0f + std::exp(-x));
+}
+
 // Values of the rows that all columns of a state share.
 struct Prepared {
   float* q;       // [n, k_heads, k_dim]
@@ -161,20 +165,23 @@ struct Recurring {
 
   void prepare_decay(int64_t row, int64_t head) const {
     const int64_t each = steps / v_heads, first = row * steps + head * each;
-    const float rate = -std::exp(a_log[head]);
+    const float rate = std::exp(a_log[head]);
     float step = 0.0f;
     for (int64_t i = 0; i < each; ++i) {
-      step = limited(softplus(args.step.as<float>()[first + i] + step_bias[head * each + i]));
-      prepared.decay[first + i] = std::exp(rate * step);
+      const float raw = args.step.as<float>()[first + i] + step_bias[head * each + i];
+      if (args.least_log_decay < 0.0f) {
+        prepared.decay[first + i] = std::exp(args.least_log_decay * sigmoid(rate * raw));
+      } else {
+        step = limited(softplus(raw));
+        prepared.decay[first + i] = std::exp(-rate * step);
+      }
       if (!by_row) continue;
       prepared.decayed_q[first + i] = prepared.decay[first + i] * prepared.q[first + i];
       prepared.decayed_k[first + i] = prepared.decay[first + i] * prepared.k[first + i];
     }
     const int64_t at = row * v_heads + head;
     prepared.strength[at] =
-        args.strength
-            ? args.most_strength * (1.0f / (1.0f + std::exp(-args.strength->as<float>()[at])))
-            : step;
+        args.strength ? args.most_strength * sigmoid(args.strength->as<float>()[at]) : step;
   }
 
   // Lets one block of columns of a head's state take in all rows of its sequence.
@@ -251,6 +258,7 @@ void cpu_recur(const CpuKernels& kernels, ThreadPool& pool, RecurrenceScratch& s
   const int64_t steps = args.step.shape[1];
   FP8KV_ASSERT(v_heads % k_heads == 0);
   FP8KV_ASSERT(steps == v_heads || (steps == v_heads * k_dim && v_heads == k_heads));
+  FP8KV_ASSERT(args.least_log_decay == 0.0f || (steps != v_heads && args.strength));
   const int64_t keys = n * k_heads * k_dim, decayed = steps == v_heads ? 0 : keys;
   float* next = scratch.rows.floats(static_cast<size_t>(2 * (keys + decayed + v_heads) +
                                                         n * (k_heads + steps + v_heads) + steps));

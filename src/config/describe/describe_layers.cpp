@@ -42,6 +42,16 @@ Mixings told_by_interval(const Json&, const Json& interval, const ModelDescripti
   return periodic(period, period - 1, Mixing::recurrent, model.n_layers());
 }
 
+// Ling 3: the last layer of every group has attention, and layers behind the last whole group.
+Mixings told_by_group(const Json&, const Json& size, const ModelDescription& model) {
+  const int64_t group = in_range(size, kLongestContext), n_layers = model.n_layers();
+  Mixings mixings = periodic(group, group - 1, Mixing::recurrent, n_layers);
+  for (int64_t i = n_layers / group * group; i < n_layers; ++i) {
+    mixings[static_cast<size_t>(i)] = Mixing::full;
+  }
+  return mixings;
+}
+
 // Jamba. No other family says which layer of the period has attention.
 Mixings told_by_period(const Json& text, const Json& period, const ModelDescription& model) {
   const int64_t n = in_range(period, kLongestContext);
@@ -268,6 +278,7 @@ constexpr Decider kDeciders[] = {
     {"linear_attn_config", told_by_two_lists},
     {"full_attn_idxs", told_by_numbers},
     {"full_attention_interval", told_by_interval},
+    {"layer_group_size", told_by_group},
     {"attn_layer_period", told_by_period},
     {"attention_chunk_size", told_by_rotation},
     {"sliding_window", told_by_window},

@@ -23,6 +23,8 @@ constexpr StateKeys kStateKeys[] = {
     {"linear_num_heads", "linear_head_dim", "linear_head_dim", "linear_num_heads",
      "linear_conv_kernel_dim"},  // Kimi Delta Attention
     {"num_heads", "head_dim", "head_dim", "num_heads", "short_conv_kernel_size"},  // likewise
+    {"num_attention_heads", "head_dim", "head_dim", "num_attention_heads",
+     "short_conv_kernel_size"},  // likewise: Ling 3
     {"mamba_n_heads", "mamba_d_state", "mamba_d_head", "mamba_n_groups", "mamba_d_conv"},
     {"mamba_num_heads", "ssm_state_size", "mamba_head_dim", "n_groups", "conv_kernel"},
 };

@@ -34,6 +34,10 @@ void set_plain_sigmoid_router(const Json& text, const char* scale_key, double us
 // layers differ.
 Json for_all_layers(const Json& number, size_t n_layers);
 
+// Throws unless first_k_dense_replace, by which vLLM goes, makes the same layers dense as
+// mlp_layer_types, by which transformers goes. One of both must be there.
+void check_first_dense(const Json& config, const ModelConfig& out);
+
 // Throws unless the member is absent or has the value that the architecture uses.
 void check_router_says(const Json& text, const char* key, const char* expected);
 

@@ -52,6 +52,9 @@ struct RecurrenceConfig {
   // Each row of a state decays by a step of its own: Kimi Delta Attention. REQUIRES
   // StateUpdate::delta, and as many heads of V as of K.
   bool steps_by_row = false;
+  // The least logarithm of a decay, below 0, which its step approaches by a sigmoid; 0: steps have
+  // no such bound. REQUIRES steps_by_row. See Recurrence.
+  double least_log_decay = 0.0;
   int64_t rank = 0;  // steps and gates are products of products of this size; 0: of the input
   // Time steps are clamped to these bounds; see Recurrence.
   double least_step = 0.0;

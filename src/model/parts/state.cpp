@@ -86,6 +86,7 @@ TensorView StateForward::run(const StateWeights& weights, const ConstTensorView&
   args.step_bias = weights.step_bias;
   args.least_step = static_cast<float>(sizes_.least_step);
   args.most_step = static_cast<float>(sizes_.most_step);
+  args.least_log_decay = static_cast<float>(sizes_.least_log_decay);
   args.skip = weights.skip;
   args.unit = sizes_.update == StateUpdate::delta;
   args.state = state.recurrent;

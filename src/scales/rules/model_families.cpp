@@ -51,6 +51,7 @@ constexpr ModelFamily kFamilies[] = {
     {"muse_glimmer", Family::muse_glimmer, Names::both},
     {"olmo_hybrid", Family::olmo_hybrid, Names::both},
     {"kimi_linear", Family::kimi_linear, Names::projections},
+    {"bailing_hybrid", Family::ling3, Names::projections},
     {"step3p5", Family::step, Names::both},
     {"step3p7", Family::step, Names::both},
 };

@@ -28,6 +28,7 @@ struct RecurrenceScene {
   bool skip = false;
   bool by_row = false;  // each row of a state decays by its own step
   float most_strength = 1.0f;
+  float least_log_decay = 0.0f;
   float least_step = 0.0f, most_step = std::numeric_limits<float>::infinity();
   std::vector<int64_t> lengths = {9, 1, 5};  // one per sequence
   std::vector<int64_t> slots = {2, 0, 3};    // slot of each sequence's state; -1: not kept
@@ -198,6 +199,7 @@ inline RecurrenceOutcome run_steps(Backend& backend, const RecurrenceScene& s,
     args.step_bias = step_bias.view();
     args.least_step = s.least_step;
     args.most_step = s.most_step;
+    args.least_log_decay = s.least_log_decay;
     if (s.skip) args.skip = skips.view();
     args.unit = s.update == StateUpdate::delta;
     args.state = state.view();
@@ -256,10 +258,18 @@ inline ExactRecurrence exact_recurrence(const RecurrenceScene& s, double unit = 
           for (double& each : k) each /= std::sqrt(kk + 1e-6);
         }
         const int64_t gate = row * s.v_heads + head;
-        const auto step_of = [&](int64_t i) {
+        const auto raw_of = [&](int64_t i) {
           const int64_t number = s.by_row ? head * s.k_dim + i : head;
-          const double raw = of(s.step, row * s.steps() + number) + of(s.step_bias, number);
-          return std::clamp(std::log1p(std::exp(raw)), double{s.least_step}, double{s.most_step});
+          return of(s.step, row * s.steps() + number) + of(s.step_bias, number);
+        };
+        const auto step_of = [&](int64_t i) {
+          return std::clamp(std::log1p(std::exp(raw_of(i))), double{s.least_step},
+                            double{s.most_step});
+        };
+        const double rate = std::exp(of(s.a_log, head));
+        const auto decay_of = [&](int64_t i) {
+          if (s.least_log_decay == 0.0f) return std::exp(-rate * step_of(i));
+          return std::exp(s.least_log_decay * sigmoid(rate * raw_of(i)));
         };
         const double strength =
             s.has_strength() ? s.most_strength * sigmoid(of(s.strength, gate)) : step_of(0);
@@ -271,7 +281,7 @@ inline ExactRecurrence exact_recurrence(const RecurrenceScene& s, double unit = 
           const double value = of(s.v, (row * s.v_heads + head) * s.v_dim + j);
           double result = s.skip ? of(s.skips, head) * value : 0;
           for (int64_t i = 0; i < s.k_dim; ++i) {
-            cell(i) *= std::exp(-std::exp(of(s.a_log, head)) * step_of(i));
+            cell(i) *= decay_of(i);
             known += cell(i) * k[static_cast<size_t>(i)];
           }
           if (s.update == StateUpdate::add) known = 0;

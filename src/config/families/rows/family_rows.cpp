@@ -38,6 +38,8 @@ Architecture laguna();
 Architecture lfm2();
 Architecture lfm2_moe();
 Architecture lfm3();
+Architecture ling3();
+Architecture ling3_saved();
 Architecture mellum();
 Architecture mimo();
 Architecture mimo_v2();
@@ -103,6 +105,8 @@ std::span<const Architecture> family_rows() {
       lfm2(),
       lfm2_moe(),
       lfm3(),
+      ling3(),
+      ling3_saved(),
       mellum(),
       mimo(),
       mimo_v2(),

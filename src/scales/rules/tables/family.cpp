@@ -46,6 +46,7 @@ constexpr std::array<NamedFamily, kFamilyCount> kFamilyNames = {{
     {Family::muse_glimmer, "muse_glimmer"},
     {Family::olmo_hybrid, "olmo_hybrid"},
     {Family::kimi_linear, "kimi_linear"},
+    {Family::ling3, "ling3"},
     {Family::drafter, "drafter"},
 }};
 

@@ -45,6 +45,7 @@ enum class Family : uint8_t {
   muse_glimmer,
   olmo_hybrid,
   kimi_linear,  // an MLA cache, in a few layers
+  ling3,        // likewise
   drafter,      // EAGLE-3: serves beside another model
 };
 inline constexpr size_t kFamilyCount = static_cast<size_t>(Family::drafter) + 1;

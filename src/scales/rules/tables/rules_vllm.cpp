@@ -110,7 +110,7 @@ constexpr RuntimeRule kVllmRules[] = {
      "drops the scales of MLA, with one warning: an FP8 cache runs with 1", ""}
         .of(kLatent).seen(kRunFamilies),
     RuntimeRule{{}, {}, ignores, "drops the scales of MLA: an FP8 cache runs with 1", ""}
-        .of({kimi_linear}).seen("run: vLLM 0.32.0"),
+        .of({kimi_linear, ling3}).seen("run: vLLM 0.32.0"),
     RuntimeRule{{}, {}, ignores,
      "the FP8 cache of its sparse attention, fp8_ds_mla, makes scales of its own: these have no use",
      "vllm v0.33: config/cache.py:43-66"}.of({deepseek_sparse}),

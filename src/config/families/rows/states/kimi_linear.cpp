@@ -71,21 +71,10 @@ void check_granted_by_kimi(const Json& config) {
   }
 }
 
-// Transformers goes by mlp_layer_types, and vLLM by first_k_dense_replace.
-void check_dense(const Json& config, const ModelConfig& out) {
-  const auto dense = config.find("first_k_dense_replace");
-  if (!config.has("mlp_layer_types")) config.at("first_k_dense_replace");
-  for (int64_t i = 0; dense && i < out.n_layers(); ++i) {
-    if ((i >= dense->as_int()) == out.has_experts(i)) continue;
-    fail(dense->where(), ": is ", dense->brief(), ", contrary to mlp_layer_types at layer ", i,
-         ": runtimes differ in which they go by");
-  }
-}
-
 void parse_kimi_experts(const Json& config, ModelConfig& out) {
   parse_experts(config, {{"num_experts"}, "moe_intermediate_size", "num_experts_per_token"}, out);
   if (!out.experts) config.at("num_experts");
-  check_dense(config, out);
+  check_first_dense(config, out);
   if (!out.experts) return;
   ExpertsConfig& experts = *out.experts;
   check_router_says(config, "moe_router_activation_func", "sigmoid");
