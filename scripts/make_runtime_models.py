@@ -82,6 +82,7 @@ Ernie4_5_MoeForCausalLM ernie4_5_moe
 Mistral4ForCausalLM mistral4
 MiniCPM3ForCausalLM minicpm3
 SarvamMLAForCausalLM sarvam_mla
+AXK1ForCausalLM axk1
 SarvamMoEForCausalLM sarvam_moe
 Cohere2MoeForCausalLM cohere2_moe
 Lfm2ForCausalLM lfm2

@@ -312,6 +312,10 @@ void check_experts(const ModelConfig& config) {
     refuse(config, "experts are beside a dense part in blocks that are not normed on both sides",
            "NormPlace::around");
   }
+  if (experts.post_norm && block.norm_place != NormPlace::before) {
+    refuse(config, "the output of experts has a norm of its own in blocks with norms of the output",
+           "NormPlace::before");
+  }
   if (experts.beside_dense != experts.router_norm) {
     refuse(config, "the router has a norm of its own, or experts are beside a dense part",
            "both or neither");

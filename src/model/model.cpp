@@ -195,7 +195,7 @@ InputNorm Forward::attn_input(const LayerWeights& weights, int64_t rows) const {
 }
 
 InputNorm Forward::ffn_input(const LayerWeights& weights, int64_t rows) const {
-  FP8KV_ASSERT(weights.ffn_norm.has_value() == norms_input(weights.norm_place));
+  FP8KV_ASSERT(weights.ffn_norm.has_value() == norms_input(weights.ffn_norm_place));
   return {weights.ffn_norm, view_of(normed_, rows, config_.dim)};
 }
 
@@ -261,11 +261,11 @@ void Forward::finish_stream(const LayerWeights& weights, const MixedRows& mixed,
     mix_beside_dense(weights, x);
   } else if (weights.experts) {
     if (!made) made = mix(weights, x);
-    join(*made, {weights.norm_place, weights.ffn_post_norm, config_.experts->multiplier}, x);
+    join(*made, {weights.ffn_norm_place, weights.ffn_post_norm, config_.experts->multiplier}, x);
   } else if (weights.feeds_forward) {
     if (!made) made = hidden(weights, x);
     add_output(weights.down, *made,
-               {weights.norm_place, weights.ffn_post_norm, config_.block.down_multiplier}, x);
+               {weights.ffn_norm_place, weights.ffn_post_norm, config_.block.down_multiplier}, x);
   }
 }
 
@@ -332,7 +332,7 @@ void Forward::mix_beside_dense(const LayerWeights& weights, const TensorView& x)
   experts_->run(experts, rows, mixed);
   backend_.norm(mixed, experts.beside->experts_post, mixed);
   backend_.add(output, mixed, 1.0f);
-  join(output, {weights.norm_place, weights.ffn_post_norm}, x);
+  join(output, {weights.ffn_norm_place, weights.ffn_post_norm}, x);
 }
 
 // The feed-forward part up to its last product.   [n, hidden_dim]

@@ -30,6 +30,7 @@ constexpr const char* kSupported =
     "FalconH1ForCausalLM, GPT2LMHeadModel, GPTBigCodeForCausalLM, OPTForCausalLM, "
     "GPTNeoXForCausalLM, FalconForCausalLM, Qwen3NextForCausalLM, Qwen3_5ForCausalLM, "
     "Qwen3_5MoeForCausalLM, AfmoeForCausalLM, ApertusForCausalLM, ArceeForCausalLM, "
+    "AXK1ForCausalLM, "
     "BloomForCausalLM, Cohere2MoeForCausalLM, Cohere2VisionForConditionalGeneration, "
     "CwmForCausalLM, DeciLMForCausalLM, Dots1ForCausalLM, Ernie4_5ForCausalLM, "
     "Ernie4_5_MoeForCausalLM, "

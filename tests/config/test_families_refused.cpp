@@ -56,6 +56,30 @@ TEST_CASE("families: multipliers of a MiniCPM 3 have to be numbers") {
         "config.json: dim_model_base: is 0, expected a positive number");
 }
 
+TEST_CASE("families: an A.X K1 needs one list of dense layers, a rank of Q and a known router") {
+  CHECK(refusal_of_family("axk1", "first_k_dense_replace", "null") ==
+        "config.json: the key 'first_k_dense_replace' is null");
+  CHECK(refusal_of_family("axk1-seven", "first_k_dense_replace", "1") ==
+        "config.json: first_k_dense_replace: is 1, but mlp_layer_types gives layer 2 no experts: "
+        "runtimes differ in which they go by");
+  CHECK(refusal_of_family("axk1-seven", "first_k_dense_replace", "2") ==
+        "config.json: first_k_dense_replace: is 2, but mlp_layer_types gives layer 1 experts: "
+        "runtimes differ in which they go by");
+  CHECK(refusal_of_family("axk1", "q_lora_rank", "null") ==
+        "config.json: the key 'q_lora_rank' is null");
+  CHECK(refusal_of_family("axk1", "n_routed_experts", "null") ==
+        "config.json: the key 'n_routed_experts' is null");
+  CHECK(refusal_of_family("axk1", "moe_layer_freq", "2") ==
+        "config.json: moe_layer_freq: is 2, expected 1: experts in some of the layers are not "
+        "supported");
+  CHECK(refusal_of_family("axk1", "scoring_func", R"("softmax")") ==
+        "config.json: scoring_func: is \"softmax\", expected 'sigmoid': no other router of this "
+        "architecture is supported");
+  CHECK(refusal_of_family("axk1", "topk_method", R"("greedy")") ==
+        "config.json: topk_method: is \"greedy\", expected \"noaux_tc\": otherwise vLLM ranks "
+        "groups of experts by their largest score, and transformers by the two largest");
+}
+
 TEST_CASE("families: routers of Sarvam are those of DeepSeek V3") {
   for (const char* golden : {"sarvam-moe", "sarvam-mla"}) {
     CHECK(

@@ -628,9 +628,13 @@ for _architecture, _type, _name in (("NemotronH_Omni_Reasoning_V3", "nemotron_h_
     CASES[_name + "-dense"] = nemotron_omni(_architecture, _type, CASES["nemotron-h-dense"])
     CASES[_name + "-new-keys"] = nemotron_omni(_architecture, _type, CASES["nemotron-h-new-keys"])
 
+# Tensors that published files lack: transformers takes zeros.
+ABSENT = {"axk1": "e_score_correction_bias", "axk1-seven": "e_score_correction_bias"}
+
 # Tensors in published files that transformers ignores: those of the draft layer, and K and V of
 # layers that read another layer's cache.
-UNUSED = {"deepseek-v3": {"model.layers.3.eh_proj.weight": [32, 64],
+UNUSED = {"axk1": {"model.layers.0.post_mlp_layernorm.weight": [32]},
+          "deepseek-v3": {"model.layers.3.eh_proj.weight": [32, 64],
                          "model.layers.3.self_attn.kv_a_proj_with_mqa.weight": [30, 32]},
           "glm4-moe": {"model.layers.3.eh_proj.weight": [32, 64], "model.layers.3.self_attn.q_proj.weight": [32, 32]},
           "ling3": {"model.layers.4.eh_proj.weight": [32, 64], "model.layers.4.attention.kv_b_proj.weight": [96, 24]},
@@ -641,6 +645,7 @@ UNUSED = {"deepseek-v3": {"model.layers.3.eh_proj.weight": [32, 64],
           "phi4mm": {"model.layers.0.self_attn.qkv_proj.lora_A.speech.weight": [4, 32],
                      "model.layers.0.self_attn.qkv_proj.lora_B.speech.weight": [64, 4]},
           "step3.7-published": {"model.layers.3.eh_proj.weight": [32, 64]},
+          "axk1-seven": {"model.layers.0.post_mlp_layernorm.weight": [56], "model.layers.2.post_mlp_layernorm.weight": [56]},
           "gemma4": {"model.layers.2.self_attn.k_proj.weight": [20, 32], "model.layers.3.self_attn.v_proj.weight": [28, 32],
                      "model.layers.3.self_attn.k_norm.weight": [14]}}
 
@@ -996,7 +1001,7 @@ def compute(name, seed):
     others = {"-new-names": NEW_NAMES, "-first-names": [("transformer.", "")], "-model-names": [("backbone.", "model.")]}
     names = next((pairs for end, pairs in others.items() if name.endswith(end)), [])
     tensors = {renamed(key, names): {"shape": shape, **dict(zip(("base", "amplitude"), spread(key, shape, config)))}
-               for key, shape in published_shapes(config).items()}
+               for key, shape in published_shapes(config).items() if not key.endswith(ABSENT.get(name, "?"))}
     ids = np.random.default_rng(sum(name.encode()) + seed).integers(3, VOCAB, N_TOKENS).tolist()
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)

@@ -126,6 +126,10 @@ SARVAM_MLA = without(family("SarvamMLAForCausalLM", "sarvam_mla", head_dim=30, q
                             rope_scaling={"type": "deepseek_yarn", "factor": 4.0, "original_max_position_embeddings": 16, "beta_fast": 32,
                                           "beta_slow": 1, "mscale": 0.7, "mscale_all_dim": 1.3},
                             **{**LATENT, **UNTIED, "num_hidden_layers": 3, "q_lora_rank": None}))
+AXK1 = without(family("AXK1ForCausalLM", "axk1", n_routed_experts=8, n_shared_experts=1, num_experts_per_tok=3, moe_intermediate_size=24,
+                      first_k_dense_replace=1, moe_layer_freq=1, n_group=4, topk_group=2, norm_topk_prob=True, routed_scaling_factor=2.5,
+                      scoring_func="sigmoid", attention_bias=False, pad_token_id=0, **{**LATENT, **UNTIED, "num_hidden_layers": 3,
+                                                                                        "rms_norm_eps": 0.03}))
 SEED_OSS = family("SeedOssForCausalLM", "seed_oss", head_dim=12, attention_bias=True, attention_out_bias=False, mlp_bias=False,
                   pad_token_id=0, **UNTIED)
 SOLAR_OPEN = family("SolarOpenForCausalLM", "solar_open", head_dim=12, attention_bias=False, moe_intermediate_size=24,
@@ -325,6 +329,13 @@ CASES = {
     "sarvam-mla-new-keys": {**without(new_keys(SARVAM_MLA, rope_type="yarn", rope_theta=30.0, factor=4.0, original_max_position_embeddings=16),
                                       "num_experts", "num_shared_experts", "rope_scaling", "q_head_dim"), "n_routed_experts": 8, "n_shared_experts": 2,
                             "q_lora_rank": 20, "rope_interleave": False, **TIED},
+    "axk1": AXK1,
+    "axk1-seven": {**without(AXK1, "first_k_dense_replace", "moe_layer_freq", "scoring_func"), "num_attention_heads": 7, "num_key_value_heads": 7,
+                   "hidden_size": 56, "attention_bias": True, "num_hidden_layers": 4, "mlp_layer_types": ["dense", "sparse", "dense", "sparse"],
+                   "n_group": 1, "topk_group": 1, "topk_method": "none", "norm_topk_prob": False, "routed_scaling_factor": 1.3},
+    "axk1-new-keys": {**new_keys(AXK1, rope_type="yarn", rope_theta=30.0, factor=4.0, original_max_position_embeddings=16, beta_fast=32, beta_slow=1,
+                                 mscale=0.7, mscale_all_dim=1.3), "first_k_dense_replace": 0, "topk_method": "noaux_tc", "rope_interleave": False,
+                      "n_shared_experts": 2, "num_hidden_layers": 2, "v_head_dim": 12, **TIED},
     "seed-oss": SEED_OSS,
     "seed-oss-no-bias": {**SEED_OSS, **SEVEN, "attention_bias": False, "attention_out_bias": True, "mlp_bias": True},
     "seed-oss-new-keys": {**new_keys(SEED_OSS), "num_key_value_heads": 4, **TIED},

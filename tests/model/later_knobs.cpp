@@ -200,6 +200,14 @@ const Knob kKnobs[] = {
      [](ModelConfig& c) {
        for (RopeConfig& rope : c.ropes) rope.pairs = RopePairs::halves;
      }},
+    {"experts.post_norm", "axk1", [](ModelConfig& c) { c.experts->post_norm = false; }},
+    {"experts.choice_bias, where files may lack it", "axk1-new-keys",
+     [](ModelConfig& c) { c.experts->choice_bias = false; }},
+    {"experts.groups, without a choice bias", "axk1",
+     [](ModelConfig& c) { c.experts->routing.groups = c.experts->routing.groups_kept = 1; }},
+    {"experts.scale, below a norm", "axk1", [](ModelConfig& c) { c.experts->routing.scale = 1; }},
+    {"rope.pairs, below a norm of experts", "axk1-new-keys",
+     [](ModelConfig& c) { c.ropes[0].pairs = RopePairs::neighbours; }},
     {"latent.norm_eps, beside states", "kimi-linear-q-rank",
      [](ModelConfig& c) { c.latent->norm_eps = 0.1; }},
 };
@@ -210,8 +218,8 @@ const Knob kKnobs[] = {
   // The tensors' shapes give count, hidden_dim and inner_dim, and their dtypes f32_router.
   // router_norm always comes with beside_dense.
   [[maybe_unused]] const auto [count, hidden_dim, inner_dim, routing, choice_bias, shared, gate,
-                               bias, beside, router_norm, f32_router, factors, multiplier] =
-      ExpertsConfig{};
+                               bias, beside, router_norm, f32_router, factors, multiplier,
+                               post_norm] = ExpertsConfig{};
   // The tensors' shapes give conv_width, steps_by_row and rank.
   [[maybe_unused]] const auto [update, state_norm, skip, conv_bias, state_bias, state_out_bias,
                                multipliers, state_gate, state_eps, most_strength, steps_by_row,

@@ -276,6 +276,13 @@ TEST_CASE("computable: streams, ways around attention and experts beside others 
         }).starts_with("LlamaForCausalLM: experts are beside a dense part in blocks that are "));
   CHECK(refusal([](ModelConfig& config) {
           config.experts.emplace();
+          config.experts->post_norm = true;
+          config.block.norm_place = NormPlace::around;
+        }) ==
+        "LlamaForCausalLM: the output of experts has a norm of its own in blocks with norms of the "
+        "output, expected NormPlace::before");
+  CHECK(refusal([](ModelConfig& config) {
+          config.experts.emplace();
           config.experts->router_norm = true;
         }).starts_with("LlamaForCausalLM: the router has a norm of its own, or experts "));
 }

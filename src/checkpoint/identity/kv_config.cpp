@@ -298,6 +298,7 @@ void add_experts(const ModelConfig& config, ConfigNumbers& out) {
   out.add_unless(usual.router_norm, "router_norm", experts.router_norm);
   out.add_unless(usual.factors, "per_expert_scale", experts.factors);
   out.add_unless(usual.multiplier, "experts_multiplier", experts.multiplier);
+  out.add_unless(usual.post_norm, "experts_post_norm", experts.post_norm);
 }
 
 // The clamped SwiGLU of all layers, if nothing but their routed experts has it; else nullptr.

@@ -215,6 +215,16 @@ bool is_of_indexer(std::string_view name, const Checkpoint& checkpoint, const Mo
          has_indexer(language_config(checkpoint.config()));
 }
 
+// Whether the tensor is in a layer that never uses it: the norm of the experts' output in a layer
+// without experts (A.X K1).
+bool is_idle_in_layer(std::string_view name, const ModelConfig& config) {
+  const auto parts = split_layer_name(name);
+  return config.experts && config.experts->post_norm && parts &&
+         parts->prefix == config.model_prefix && parts->layer < config.n_layers() &&
+         !config.has_experts(parts->layer) &&
+         name == weight_name(config, TensorRole::ffn_post_norm, parts->layer);
+}
+
 // The first part of a dotted name: "model" in "model.layers.{}.mlp.up_proj".
 std::string_view first_part(std::string_view name) {
   return name.substr(0, name.find('.'));
@@ -249,6 +259,7 @@ void check_no_others(const Checkpoint& checkpoint, const ModelConfig& config,
     if (is_mask(location.entry)) continue;
     if (is_of_later_layer(name, checkpoint, config) || is_of_unused_cache(name, config)) continue;
     if (is_of_indexer(name, checkpoint, config) || is_of_adapter(name, checkpoint)) continue;
+    if (is_idle_in_layer(name, config)) continue;
     if (!weight) {
       throw Error(cat(tensor_of(checkpoint, name), ": ", change, ", which is not computed here"),
                   kUnquantised);

@@ -109,6 +109,22 @@ void find_names(const Checkpoint& checkpoint, ModelConfig& config) {
   }
 }
 
+// Clears the choice bias where it may be absent and no layer of the files has it.
+void find_choice_bias(const Checkpoint& checkpoint, ModelConfig& config) {
+  const auto may_lack = [](const TensorRow& row) { return row.optional; };
+  if (!config.experts || !config.experts->choice_bias ||
+      std::none_of(config.tensors.begin(), config.tensors.end(), may_lack)) {
+    return;
+  }
+  for (int64_t layer = 0; layer < config.n_layers(); ++layer) {
+    for (const ModelTensor& tensor : layer_tensors(config, layer)) {
+      const bool is_bias = tensor.parts.front().role == TensorRole::choice_bias;
+      if (is_bias && checkpoint.find(tensor.name)) return;
+    }
+  }
+  config.experts->choice_bias = false;
+}
+
 }  // namespace
 
 std::string q_name(const ModelConfig& config) {
@@ -128,6 +144,7 @@ void find_stored_names(const Checkpoint& checkpoint, ModelConfig& config) {
   find_text_model(checkpoint, config);
   find_experts(checkpoint, config);
   find_names(checkpoint, config);
+  find_choice_bias(checkpoint, config);
 }
 
 }  // namespace fp8kv

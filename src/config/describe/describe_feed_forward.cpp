@@ -19,9 +19,9 @@ constexpr std::array<std::string_view, 16> kPlain = {
     "mpt",     "opt",   "nanochat", "phi",  "nemotron",    "nemotron_h", "persimmon", "starcoder2"};
 
 // Families with experts whose first layer has none, even if their configs do not say so.
-constexpr std::array<std::string_view, 8> kOneDense = {"afmoe",      "exaone_moe", "glm4_moe_lite",
-                                                       "hy_v3",      "laguna",     "mimo_v2_flash",
-                                                       "sarvam_mla", "sarvam_moe"};
+constexpr std::array<std::string_view, 9> kOneDense = {"afmoe",         "axk1",       "exaone_moe",
+                                                       "glm4_moe_lite", "hy_v3",      "laguna",
+                                                       "mimo_v2_flash", "sarvam_mla", "sarvam_moe"};
 
 FeedForward dense_part(const Json& text) {
   const std::string type = text.get_string("model_type", "");

@@ -120,6 +120,7 @@ RoleTensor tensor_of(TensorRole role, const ModelConfig& config, int64_t layer) 
   const bool mixes = of_layer.mixing != Mixing::none;
   const bool attends = config.attends(layer);
   const NormPlace norm_place = config.norm_place(layer);
+  const NormPlace ffn_norm_place = config.ffn_norm_place(layer);
   const bool normed_before = norms_input(norm_place) && !config.bare_norms;
   const int64_t heads = config.n_heads_of(layer), kv_heads = of_layer.n_kv_heads;
   const int64_t attended_dim = heads * of_layer.v_head_dim;
@@ -183,7 +184,7 @@ RoleTensor tensor_of(TensorRole role, const ModelConfig& config, int64_t layer) 
     case attn_post_norm:
       return {{config.dim}, mixes && norm_place != NormPlace::before, block.norm_bias};
     case ffn_post_norm:
-      return {{config.dim}, feeds_forward && norm_place != NormPlace::before, block.norm_bias};
+      return {{config.dim}, feeds_forward && ffn_norm_place != NormPlace::before, block.norm_bias};
     case norm:
       return {{config.dim},
               block.norm_place != NormPlace::after_add && !config.bare_norms,

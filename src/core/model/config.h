@@ -164,6 +164,12 @@ struct ModelConfig : ModelDescription {
     return before ? NormPlace::before : block.norm_place;
   }
 
+  // The place of the feed-forward part's norms.
+  NormPlace ffn_norm_place(int64_t index) const {
+    const bool around = experts && experts->post_norm && has_experts(index);
+    return around ? NormPlace::around : norm_place(index);
+  }
+
   LayerSwiglu swiglu_of(int64_t index) const {
     return swiglus.empty() ? LayerSwiglu{} : swiglus[static_cast<size_t>(index)];
   }

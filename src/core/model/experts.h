@@ -59,6 +59,7 @@ struct ExpertsConfig {
   bool f32_router = false;   // the files have routers in F32 beside weights in 16 bits
   bool factors = false;      // each expert's final weight is multiplied by the expert's own number
   double multiplier = 1.0;   // multiplies the output of routed and shared experts together
+  bool post_norm = false;    // that output is normed before it joins the stream: A.X K1
 };
 
 }  // namespace fp8kv

@@ -131,6 +131,7 @@ struct TensorRow {
   bool bare = false;  // the file has the weight without ".weight", and the bias with "_bias"
   VectorForm form = VectorForm::plain;
   std::string_view other_name = {};  // that some files have instead; "": none
+  bool optional = false;             // whole models may lack it; for the choice bias alone
 };
 
 }  // namespace fp8kv

@@ -97,6 +97,7 @@ struct LayerInput {
 // `storage`, which is empty if someone else owns them.
 struct LayerWeights {
   NormPlace norm_place = NormPlace::before;  // see ModelConfig::norm_place
+  NormPlace ffn_norm_place = NormPlace::before;
   // Norms of the inputs and outputs of attention and of the feed-forward part; NormPlace says which
   // exist.
   std::optional<Norm> attn_norm, attn_post_norm;  // [dim]

@@ -91,6 +91,7 @@ LayerWeights make_layer_weights(const ModelConfig& config, int64_t index, LayerP
                                 const WeightSource& source) {
   LayerWeights layer;
   layer.norm_place = config.norm_place(index);
+  layer.ffn_norm_place = config.ffn_norm_place(index);
   layer.feeds_forward = config.layer(index).feed_forward != FeedForward::none;
   std::map<TensorRole, TensorView> joined_rows;  // joins tensors that files have one by one
   for (const ModelTensor& needed : needed_tensors(config, index, part)) {

@@ -34,6 +34,7 @@ constexpr ModelFamily kFamilies[] = {
     {"youtu", Family::deepseek, Names::projections},
     {"mistral4", Family::deepseek, Names::projections},
     {"sarvam_mla", Family::deepseek, Names::projections},
+    {"axk1", Family::deepseek, Names::projections},
     {"deepseek_v32", Family::deepseek_sparse, Names::projections},
     {"glm_moe_dsa", Family::deepseek_sparse, Names::projections},
     {"gpt2", Family::gpt2, Names::parameters, true},

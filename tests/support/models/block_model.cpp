@@ -178,6 +178,13 @@ const std::vector<BlockVariant>& block_variants() {
          c.experts->shared_hidden_dim = 24;
          c.experts->shared_gated = true;
        }},
+      {"experts with a norm of their output",
+       [](TinyConfig& c) {
+         add_experts(c, {.per_token = 2});
+         c.experts->shared_hidden_dim = 24;
+         c.experts->post_norm = true;
+         c.dense_layers = {0};
+       }},
       {"experts between norms",
        [](TinyConfig& c) {
          add_experts(c, {.per_token = 2});

@@ -248,6 +248,7 @@ std::vector<TinyTensor> tiny_tensors(const TinyConfig& config, const TinyOptions
     }
     if (normed_before && !block.shared_norm) make.norm(at + "post_attention_layernorm", config);
     if (has_experts(config, layer)) {
+      if (config.experts->post_norm) make.norm(at + post_norms.feed_forward, config);
       make.experts(at, config);
       continue;
     }

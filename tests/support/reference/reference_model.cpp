@@ -342,10 +342,13 @@ ReferenceRun reference_forward(const Checkpoint& checkpoint, const ModelConfig& 
     const Rows before = x;
     x = joined(x, layer.project("self_attn.o_proj", attended), post_norms.attention, layer, config);
     const Rows z = entering(config.block.parallel ? before : x, ffn_norm, layer, config);
-    const Rows fed =
+    Rows fed =
         config.layer(index).feed_forward == FeedForward::experts
             ? times(experts(z, layer, config), config.experts->multiplier)
             : feed_forward(z, layer, config, {"mlp.gate_proj", "mlp.up_proj", "mlp.down_proj"});
+    if (config.has_experts(index) && config.experts->post_norm) {
+      fed = normed(fed, layer.tensor(cat(post_norms.feed_forward, ".weight")), {}, config);
+    }
     x = joined(x, fed, post_norms.feed_forward, layer, config);
   }
   const bool own_head = checkpoint.find("lm_head.weight") != nullptr && !config.tied_embeddings;

@@ -25,20 +25,6 @@ std::span<const TensorRow> plain_q_tensors() {
   return rows;
 }
 
-// Reads the keys for experts that all these families share.
-void parse_latent_experts(const Json& text, ModelConfig& out) {
-  if (const auto step = text.find("moe_layer_freq"); step && step->as_int() != 1) {
-    fail(step->where(), ": is ", step->brief(),
-         ", expected 1: experts in some of the layers are not supported");
-  }
-  parse_experts(text, {{"n_routed_experts"}, "moe_intermediate_size"}, out);
-  if (!out.experts) return;
-  ExpertsConfig& experts = *out.experts;
-  experts.routing.scale = positive_number(text.at("routed_scaling_factor"));
-  experts.shared_hidden_dim =
-      experts.hidden_dim * in_range(text.at("n_shared_experts"), kLargestDim / experts.hidden_dim);
-}
-
 void parse_deepseek_router(const Json& text, ModelConfig& out) {
   check_router_says(text, "scoring_func", "sigmoid");
   check_router_says(text, "topk_method", "noaux_tc");
@@ -249,6 +235,19 @@ void parse_latent(const Json& text, ModelConfig& out, int64_t usual_v_dim) {
 void set_latent_pairs(const Json& text, ModelConfig& out) {
   const bool neighbours = is_on(text, "rope_interleave");
   out.ropes[0].pairs = neighbours ? RopePairs::neighbours : RopePairs::halves;
+}
+
+void parse_latent_experts(const Json& text, ModelConfig& out) {
+  if (const auto step = text.find("moe_layer_freq"); step && step->as_int() != 1) {
+    fail(step->where(), ": is ", step->brief(),
+         ", expected 1: experts in some of the layers are not supported");
+  }
+  parse_experts(text, {{"n_routed_experts"}, "moe_intermediate_size"}, out);
+  if (!out.experts) return;
+  ExpertsConfig& experts = *out.experts;
+  experts.routing.scale = positive_number(text.at("routed_scaling_factor"));
+  experts.shared_hidden_dim =
+      experts.hidden_dim * in_range(text.at("n_shared_experts"), kLargestDim / experts.hidden_dim);
 }
 
 std::span<const Architecture> latent_architectures() {

@@ -7,6 +7,7 @@ namespace fp8kv {
 Architecture afmoe();
 Architecture apertus();
 Architecture arcee();
+Architecture axk1();
 Architecture bloom();
 Architecture cohere2_moe();
 Architecture cohere2_vision();
@@ -74,6 +75,7 @@ std::span<const Architecture> family_rows() {
       afmoe(),
       apertus(),
       arcee(),
+      axk1(),
       bloom(),
       cohere2_moe(),
       cohere2_vision(),
