@@ -1,5 +1,5 @@
-// Tensors of experts that files may have or lack: a choice bias, the norm of their
-// output.
+// Tensors of experts that files may have or lack: a choice bias, the norm of their output, experts
+// for images.
 #include <string>
 #include <string_view>
 
@@ -44,6 +44,29 @@ TEST_CASE("stored experts: a dense layer may have the norm of experts' output, a
                    "model.layers.0.post_mlp_norm.weight")
             .ends_with("tensor 'model.layers.0.post_mlp_norm.weight': is not a part of "
                        "AXK1ForCausalLM with this config.json"));
+}
+
+TEST_CASE("stored experts: there are as many experts for images as for text") {
+  CHECK(error_with("ernie4_5-vl", "model.layers.1.mlp.experts.11.up_proj.weight",
+                   "model.layers.1.mlp.experts.12.up_proj.weight")
+            .ends_with("tensor 'model.layers.1.mlp.experts.12.up_proj.weight': is not a part of "
+                       "Ernie4_5_VLMoeForConditionalGeneration with this config.json"));
+  CHECK(error_with("ernie4_5-vl", "model.layers.1.mlp.experts.11.up_proj.weight",
+                   "model.layers.0.mlp.experts.11.up_proj.weight")
+            .ends_with("tensor 'model.layers.0.mlp.experts.11.up_proj.weight': is not a part of "
+                       "Ernie4_5_VLMoeForConditionalGeneration with this config.json"));
+}
+
+TEST_CASE("stored experts: a router of ERNIE 4.5 VL is transposed, and its biases are two rows") {
+  const std::string router = "\"model.layers.1.mlp.gate.weight\": {\"shape\": ";
+  CHECK(error_with("ernie4_5-vl", router + "[32, 6]", router + "[6, 32]")
+            .ends_with("'model.layers.1.mlp.gate.weight': has the shape [6, 32], expected [32, 6] "
+                       "from config.json"));
+  const std::string bias =
+      "\"model.layers.1.mlp.moe_statics.e_score_correction_bias\": {\"shape\": ";
+  CHECK(error_with("ernie4_5-vl", bias + "[2, 6]", bias + "[1, 6]")
+            .ends_with("'model.layers.1.mlp.moe_statics.e_score_correction_bias': has the shape "
+                       "[1, 6], expected [2, 6] from config.json"));
 }
 
 }  // namespace fp8kv

@@ -33,7 +33,7 @@ constexpr const char* kSupported =
     "AXK1ForCausalLM, "
     "BloomForCausalLM, Cohere2MoeForCausalLM, Cohere2VisionForConditionalGeneration, "
     "CwmForCausalLM, DeciLMForCausalLM, Dots1ForCausalLM, Ernie4_5ForCausalLM, "
-    "Ernie4_5_MoeForCausalLM, "
+    "Ernie4_5_MoeForCausalLM, Ernie4_5_VLMoeForConditionalGeneration, "
     "Exaone4ForCausalLM, ExaoneMoeForCausalLM, ExaoneMoEForCausalLM, FlexOlmoForCausalLM, "
     "Gemma4UnifiedForConditionalGeneration, Glm4vForConditionalGeneration, "
     "Glm4vMoeForConditionalGeneration, GPTJForCausalLM, GraniteMoeSharedForCausalLM, "

@@ -763,6 +763,8 @@ def stand_in(config):
                 "tie_word_embeddings": config.get("tie_word_embeddings", config["text_config"].get("tie_word_embeddings", True))}
     if config["model_type"] in ("sarvam_moe", "sarvam_mla"):  # transformers has their configs, and the code of two others
         return {**config, "architectures": [{"sarvam_moe": "Glm4MoeForCausalLM", "sarvam_mla": "DeepseekV3ForCausalLM"}[config["model_type"]]]}
+    if config["model_type"] == "ernie4_5_moe_vl":  # transformers has it with a text_config
+        return row_families.as_ernie_vl(config)
     if of == "DeciLMForCausalLM":
         return {**without(config, "auto_map"), "model_type": "llama", "num_key_value_heads": config["num_attention_heads"], "intermediate_size": 40}
     if of == "MiMoForCausalLM":

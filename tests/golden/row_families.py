@@ -413,7 +413,37 @@ def omni(name, architecture, model_type, text):
 
 
 SEVEN_WIDE = {**SEVEN, "head_dim": 8, "hidden_size": 56}
+ERNIE_VL, ERNIE_VL_VISION = "Ernie4_5_VLMoeForConditionalGeneration", {**GLM_VISION, "model_type": "ernie4_5_vl_moe_vision"}
+ERNIE_VL_TEXT = {**without(new_keys(ERNIE4_5_MOE, mrope_section=[2, 2, 2]), "moe_layer_start_index", "moe_layer_end_index", "moe_layer_interval", "dtype"),
+                 "model_type": "ernie4_5_vl_moe_text", "moe_intermediate_size": [24, 12]}
+# Published keys: for each number of experts one for text and one for images.
+ERNIE_VL_FLAT = {**ERNIE4_5_MOE, "architectures": [ERNIE_VL], "model_type": "ernie4_5_moe_vl", "head_dim": 8, "num_key_value_heads": 4,
+                 "num_hidden_layers": 4, "moe_intermediate_size": [24, 12], "moe_num_experts": [6, 6], "moe_layer_start_index": [1, 1],
+                 "moe_layer_end_index": [4, 3], "moe_layer_interval": 2, "moe_num_shared_experts": 2, "moe_use_aux_free": True, "freq_allocation": 2,
+                 "rope_3d": True, "vision_config": ERNIE_VL_VISION, **UNTIED}
+
+
+def as_ernie_vl(flat):
+    """A published config of ERNIE 4.5 VL in the keys of transformers."""
+    first, last = flat["moe_layer_start_index"][0], flat["moe_layer_end_index"][0]
+    sparse = [first <= i <= last and (i + 1) % flat["moe_layer_interval"] == 0 for i in range(flat["num_hidden_layers"])]
+    angles, time = flat["head_dim"] // 2, flat["freq_allocation"]
+    text = {**without(flat, "moe_layer_start_index", "moe_layer_end_index", "moe_layer_interval", "moe_use_aux_free", "freq_allocation", "rope_3d",
+                      "vision_config", "rope_theta"),
+            "model_type": "ernie4_5_vl_moe_text", "moe_num_experts": flat["moe_num_experts"][0],
+            "mlp_layer_types": ["sparse" if each else "dense" for each in sparse],
+            "rope_parameters": {"rope_type": "default", "rope_theta": flat["rope_theta"],
+                                "mrope_section": [(angles - time) // 2, (angles - time) // 2, time]}}
+    return wrapper(ERNIE_VL, "ernie4_5_vl_moe", text, flat["vision_config"])
+
+
 WRAPPERS = {
+    "ernie4_5-vl": wrapper(ERNIE_VL, "ernie4_5_vl_moe", ERNIE_VL_TEXT, ERNIE_VL_VISION),
+    "ernie4_5-vl-seven": wrapper(ERNIE_VL, "ernie4_5_vl_moe", {
+        **ERNIE_VL_TEXT, **SEVEN, "hidden_size": 32, "num_hidden_layers": 4, "mlp_layer_types": ["sparse", "dense", "dense", "sparse"], "moe_k": 3,
+        "rope_parameters": {"rope_type": "default", "rope_theta": 300.0, "mrope_section": [1, 1, 1]}, "moe_num_shared_experts": 0, **UNTIED},
+        ERNIE_VL_VISION),
+    "ernie4_5-vl-published": ERNIE_VL_FLAT,
     **three("glm4v", "Glm4vForConditionalGeneration", "glm4v", GLM4V, lambda text: {**GLM_VISION, "model_type": "glm4v_vision",
             "out_hidden_size": text["hidden_size"]}, {**SEVEN_WIDE, "rope_scaling": {"type": "default", "mrope_section": [1, 1, 0]}}),
     **three("glm4v-moe", "Glm4vMoeForConditionalGeneration", "glm4v_moe", GLM4V_MOE, lambda text: {**GLM_VISION,

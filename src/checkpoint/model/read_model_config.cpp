@@ -1,6 +1,7 @@
 #include "checkpoint/model/read_model_config.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cstring>
 #include <iterator>
 #include <set>
@@ -165,6 +166,7 @@ bool is_other_part(std::string_view name) {
                                          "multi_modal_projector.",
                                          "mtp.",
                                          "mtp_layers.",
+                                         "resampler_model.",
                                          "vision_adapter.",
                                          "vision_model.",
                                          "vision_projection.",
@@ -215,14 +217,34 @@ bool is_of_indexer(std::string_view name, const Checkpoint& checkpoint, const Mo
          has_indexer(language_config(checkpoint.config()));
 }
 
+// Whether the name in a layer is that of an expert for images. Families whose choice bias has a
+// second row have as many of them as for text, with the numbers behind those.
+bool is_image_expert(std::string_view rest, const ModelConfig& config) {
+  constexpr std::string_view kExperts = "mlp.experts.";
+  const bool has_images =
+      std::any_of(config.tensors.begin(), config.tensors.end(),
+                  [](const TensorRow& row) { return row.form == VectorForm::first_of_two; });
+  if (!has_images || !rest.starts_with(kExperts)) return false;
+  int64_t number = 0;
+  const std::string_view digits = rest.substr(kExperts.size());
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+  return error == std::errc() && number >= config.experts->count &&
+         number < 2 * config.experts->count;
+}
+
 // Whether the tensor is in a layer that never uses it: the norm of the experts' output in a layer
-// without experts (A.X K1).
+// without experts (A.X K1), or an expert for images (ERNIE 4.5 VL).
 bool is_idle_in_layer(std::string_view name, const ModelConfig& config) {
   const auto parts = split_layer_name(name);
-  return config.experts && config.experts->post_norm && parts &&
-         parts->prefix == config.model_prefix && parts->layer < config.n_layers() &&
-         !config.has_experts(parts->layer) &&
-         name == weight_name(config, TensorRole::ffn_post_norm, parts->layer);
+  if (!config.experts || !parts || parts->prefix != config.model_prefix ||
+      parts->layer >= config.n_layers()) {
+    return false;
+  }
+  if (!config.has_experts(parts->layer)) {
+    return config.experts->post_norm &&
+           name == weight_name(config, TensorRole::ffn_post_norm, parts->layer);
+  }
+  return is_image_expert(parts->rest, config);
 }
 
 // The first part of a dotted name: "model" in "model.layers.{}.mlp.up_proj".

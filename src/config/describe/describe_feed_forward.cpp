@@ -53,6 +53,12 @@ bool lists(const Json& text, const char* key, int64_t layer) {
   return false;
 }
 
+bool is_ernie(const Json& text) {
+  const std::string type = text.get_string("model_type", "");
+  return type == "ernie4_5_moe" || type == "ernie4_5_moe_vl" || type == "ernie4_5_vl_moe" ||
+         type == "ernie4_5_vl_moe_text";
+}
+
 // ERNIE has experts from a first layer to a last one, in each of them or in every second and so on.
 bool is_expert_layer_of_ernie(const Json& text, int64_t layer) {
   const int64_t end = text.get_int("moe_layer_end_index", -1);
@@ -72,8 +78,7 @@ bool is_expert_layer(const Json& text, int64_t layer) {
     const auto i = static_cast<size_t>(layer);
     return i < each->size() && in_range((*each)[i], 0, 1) == 1;
   }
-  if (text.get_string("model_type", "") == "ernie4_5_moe")
-    return is_expert_layer_of_ernie(text, layer);
+  if (is_ernie(text)) return is_expert_layer_of_ernie(text, layer);
   if (text.has("moe_layers")) return lists(text, "moe_layers", layer);
   const std::string type = text.get_string("model_type", "");
   const bool one = std::find(kOneDense.begin(), kOneDense.end(), type) != kOneDense.end();

@@ -266,18 +266,19 @@ void add_tensor(const TensorRow& row, const ModelConfig& config, int64_t layer, 
   weight.stream = of.stream;
   weight.layout = row.layout;
   weight.groups = groups_of(row.layout, config);
+  const bool two = row.form == VectorForm::first_of_two;
+  const bool is_row = two || row.form == VectorForm::one_row;
   int64_t rows = 0;
   for (const TensorRole each : row.roles) {
     const RoleTensor of_role = tensor_of(each, config, layer);
     FP8KV_ASSERT(of_role.exists && of_role.has_bias == first.has_bias);
     FP8KV_ASSERT(of_role.shape.rank() == first.shape.rank());
-    const int64_t more =
-        row.form == VectorForm::one_row || of_role.shape.rank() == 0 ? 1 : of_role.shape[0];
+    const int64_t more = is_row || of_role.shape.rank() == 0 ? 1 : of_role.shape[0];
     weight.parts.push_back({each, rows, more});
     rows += more;
   }
   const bool turned = is_turned(row.layout);
-  weight.shape = row.form == VectorForm::one_row ? Shape{rows, first.shape[0]}
+  weight.shape = is_row                          ? Shape{two ? 2 * rows : rows, first.shape[0]}
                  : row.form == VectorForm::inner ? Shape{1, 1, rows, 1}
                  : first.shape.rank() == 0       ? Shape{}
                  : first.shape.rank() == 1       ? Shape{rows}

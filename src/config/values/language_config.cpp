@@ -1,6 +1,7 @@
 #include "config/values/language_config.h"
 
 #include "config/values/config_values.h"
+#include "config/values/ernie_vl_terms.h"
 #include "config/values/family_defaults.h"
 #include "config/values/step_terms.h"
 
@@ -28,7 +29,7 @@ Json language_config(const Json& config) {
     if (!inner) break;
     text = with_family_defaults(*inner);
   }
-  return with_step_terms(text);
+  return with_ernie_vl_terms(with_step_terms(text));
 }
 
 std::optional<Json> find_dtype(const Json& config) {

@@ -117,9 +117,10 @@ enum class TensorLayout {
 
 // The shape in which a file has a vector of n elements.
 enum class VectorForm {
-  plain,    // [n]
-  one_row,  // [1, n]: ERNIE
-  inner     // [1, 1, n, 1]: Kimi Linear
+  plain,         // [n]
+  one_row,       // [1, n]: ERNIE
+  first_of_two,  // [2, n], of which the model uses the first row: ERNIE with images
+  inner          // [1, 1, n, 1]: Kimi Linear
 };
 
 struct TensorRow {

@@ -159,6 +159,7 @@ constexpr RuntimeModel kModels[] = {
     {"Qwen3OmniMoeForConditionalGeneration", "qwen3_omni_moe", {from({0, 11, 1}), from({0, 5, 4}), never, from({4, 57, 1})}},
     {"Gemma4UnifiedForConditionalGeneration", "gemma4_unified", {from({0, 23}), from({0, 5, 13}), never, from({5, 10, 1})}},
     {"Exaone4_5_ForConditionalGeneration", "exaone4_5", {from({0, 20}), never, never, from({5, 8})}},
+    {"Ernie4_5_VLMoeForConditionalGeneration", "ernie4_5_vl_moe", {from({0, 10, 2}), from({0, 5, 9}), never, from({5})}},
     {"Qwen2_5OmniForConditionalGeneration", "qwen2_5_omni", {from({0, 9}), never, never, from({4, 52, 1})}},
     {"Qwen2_5OmniModel", "qwen2_5_omni", {from({0, 8, 5}), never, never, from({4, 52, 1})}},
     {"NemotronH_Omni_Reasoning_V3", "nemotron_h_omni", {from({0, 29}), from({0, 5, 20}), never, from({5, 18})}},

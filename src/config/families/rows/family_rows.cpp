@@ -16,6 +16,7 @@ Architecture deci_lm();
 Architecture dots1();
 Architecture ernie4_5();
 Architecture ernie4_5_moe();
+Architecture ernie4_5_vl();
 Architecture exaone4();
 Architecture exaone_moe();
 Architecture exaone_moe_first_name();
@@ -84,6 +85,7 @@ std::span<const Architecture> family_rows() {
       dots1(),
       ernie4_5(),
       ernie4_5_moe(),
+      ernie4_5_vl(),
       exaone4(),
       exaone_moe(),
       exaone_moe_first_name(),

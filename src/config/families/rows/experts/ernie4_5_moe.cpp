@@ -2,6 +2,7 @@
 // choice.
 #include "base/error.h"
 #include "config/families/experts_config.h"
+#include "config/families/rows/ernie.h"
 #include "config/families/rows/family_rows.h"
 #include "config/families/tensor_blocks.h"
 #include "config/values/config_values.h"
@@ -18,6 +19,13 @@ void check_least_sum(const Json& config) {
   fail(least->where(), ": is ", least->brief(),
        ", expected at most 1e-6: a larger one would change weights, which is not supported");
 }
+
+std::span<const TensorRow> ernie4_5_moe_tensors_together() {
+  static const TensorRows rows = with_experts(ernie4_5_moe_tensors(), experts_together());
+  return rows;
+}
+
+}  // namespace
 
 void parse_ernie4_5_moe(const Json& config, ModelConfig& out) {
   refuse_if_set(config, "use_bias", "a bias beside experts");
@@ -52,13 +60,6 @@ std::span<const TensorRow> ernie4_5_moe_tensors() {
               ending()});
   return rows;
 }
-
-std::span<const TensorRow> ernie4_5_moe_tensors_together() {
-  static const TensorRows rows = with_experts(ernie4_5_moe_tensors(), experts_together());
-  return rows;
-}
-
-}  // namespace
 
 Architecture ernie4_5_moe() {
   return {.name = "Ernie4_5_MoeForCausalLM",
