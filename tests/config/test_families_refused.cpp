@@ -60,10 +60,10 @@ TEST_CASE("families: an A.X K1 needs one list of dense layers, a rank of Q and a
   CHECK(refusal_of_family("axk1", "first_k_dense_replace", "null") ==
         "config.json: the key 'first_k_dense_replace' is null");
   CHECK(refusal_of_family("axk1-seven", "first_k_dense_replace", "1") ==
-        "config.json: first_k_dense_replace: is 1, but mlp_layer_types gives layer 2 no experts: "
+        "config.json: first_k_dense_replace: is 1, contrary to mlp_layer_types at layer 2: "
         "runtimes differ in which they go by");
   CHECK(refusal_of_family("axk1-seven", "first_k_dense_replace", "2") ==
-        "config.json: first_k_dense_replace: is 2, but mlp_layer_types gives layer 1 experts: "
+        "config.json: first_k_dense_replace: is 2, contrary to mlp_layer_types at layer 1: "
         "runtimes differ in which they go by");
   CHECK(refusal_of_family("axk1", "q_lora_rank", "null") ==
         "config.json: the key 'q_lora_rank' is null");

@@ -99,8 +99,11 @@ Json for_all_layers(const Json& number, size_t n_layers) {
 }
 
 void check_first_dense(const Json& config, const ModelConfig& out) {
+  if (!config.has("mlp_layer_types")) {
+    config.at("first_k_dense_replace");
+    return;
+  }
   const auto dense = config.find("first_k_dense_replace");
-  if (!config.has("mlp_layer_types")) config.at("first_k_dense_replace");
   for (int64_t i = 0; dense && i < out.n_layers(); ++i) {
     if ((i >= dense->as_int()) == out.has_experts(i)) continue;
     fail(dense->where(), ": is ", dense->brief(), ", contrary to mlp_layer_types at layer ", i,

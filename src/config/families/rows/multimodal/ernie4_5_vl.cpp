@@ -31,8 +31,8 @@ void check_ernie_vl_unscaled(const Json& rope) {
        ", expected \"default\": no other rope of this architecture is supported");
 }
 
-// Where the config has no mrope_section: transformers takes [22, 22, 20], and vLLM 20 angles for
-// time unless freq_allocation says otherwise. Height and width share the rest.
+// For a config without mrope_section. transformers takes [22, 22, 20], and vLLM 20 angles for time
+// unless freq_allocation says otherwise. Height and width share the rest.
 void check_ernie_vl_time(const Json& config, int64_t angles) {
   const auto told = config.find("freq_allocation");
   const int64_t time = told ? in_range(*told, angles) : 20;

@@ -11,20 +11,6 @@ namespace {
 
 using enum TensorRole;
 
-// transformers goes by mlp_layer_types where the config has it. vLLM reads first_k_dense_replace.
-void check_axk1_layers(const Json& config, const ModelConfig& out) {
-  if (!config.has("mlp_layer_types")) {
-    config.at("first_k_dense_replace");
-    return;
-  }
-  const auto dense = config.find("first_k_dense_replace");
-  for (int64_t i = 0; dense && i < out.n_layers(); ++i) {
-    if (out.has_experts(i) == (i >= dense->as_int())) continue;
-    fail(dense->where(), ": is ", dense->brief(), ", but mlp_layer_types gives layer ", i,
-         out.has_experts(i) ? " experts" : " no experts", ": runtimes differ in which they go by");
-  }
-}
-
 // Sets the router of DeepSeek V3. transformers never reads topk_method.
 void parse_axk1_router(const Json& config, ModelConfig& out) {
   check_router_says(config, "scoring_func", "sigmoid");
@@ -40,7 +26,7 @@ void parse_axk1_router(const Json& config, ModelConfig& out) {
 }
 
 void parse_axk1(const Json& config, ModelConfig& out) {
-  check_axk1_layers(config, out);
+  check_first_dense(config, out);
   config.at("q_lora_rank");
   parse_latent(config, out);
   set_latent_pairs(config, out);
