@@ -74,6 +74,7 @@ FAMILIES = {
     "kimi_linear": dict(MLA, model_max_length=512, num_hidden_layers=3, q_lora_rank=None, num_experts=8, num_experts_per_token=2, num_expert_group=1,
                         num_shared_experts=1, mla_use_nope=True,
                         linear_attn_config=dict(full_attn_layers=[2], kda_layers=[1, 3], head_dim=64, num_heads=4, short_conv_kernel_size=4)),
+    "axk1": dict(MLA),
     "bailing_hybrid": dict(MLA, num_hidden_layers=4, layer_group_size=2, head_dim=64),
     "gemma3_text": dict(DENSE, head_dim=64, query_pre_attn_scalar=64),
     "mixtral": dict(DENSE, head_dim=64, num_local_experts=4, num_experts_per_tok=2,
