@@ -109,7 +109,8 @@ std::optional<StoredWeight> ModelWeights::find_stored(const ModelTensor& tensor)
   }
   // Other transposed matrices are refused: no file says whether quantisers transpose them.
   if (tensor.shape.rank() != 2 || tensor.layout == TensorLayout::transposed) return std::nullopt;
-  return find_stored_weight(module, shape, settings_, lookup, source);
+  const int64_t bands = tensor.layout == TensorLayout::by_kv_head ? tensor.groups : 1;
+  return find_stored_weight(module, {shape, bands}, settings_, lookup, source);
 }
 
 Weight ModelWeights::at(const ModelTensor& tensor) const {
@@ -126,8 +127,8 @@ std::string ModelWeights::read(const Weight& weight, uint64_t offset, uint64_t l
   std::string bytes;
   for (uint64_t at = offset / width; at < (offset + length) / width; ++at) {
     const auto element = static_cast<int64_t>(at);
-    put(weight_value(matrix, element / matrix.columns, element % matrix.columns), weight.dtype,
-        bytes);
+    put(stored_value(*weight.stored, matrix, element / matrix.columns, element % matrix.columns),
+        weight.dtype, bytes);
   }
   return bytes;
 }

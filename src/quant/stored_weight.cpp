@@ -12,6 +12,10 @@ std::string scale_text(const StoredWeight& weight) {
   if (*weight.scales_for != 0) return cat("a scale for ", weight.scales_for);
   const bool by_row = matrix.row_step > 0, by_group = matrix.n_groups > 1;
   if (!by_row && !by_group) return "one scale";
+  if (weight.bands > 1) {
+    return cat("a scale for each ", matrix.block_rows, " x ", matrix.block_columns, " of each of ",
+               weight.bands, " parts");
+  }
   if (matrix.block_rows > 1) {
     return cat("a scale for each ", matrix.block_rows, " x ", matrix.block_columns);
   }
@@ -64,15 +68,16 @@ void check_range(float scale, const StoredWeight& weight, int64_t at, const std:
 }
 
 // Throws if a scale is 0 but its codes are not. REQUIRES that some scale is 0, since every element
-// is checked.
+// is checked.   matrix: a band, and `first_scale` the number of its first scale
 void check_zero_scales(const StoredWeight& weight, const QuantisedMatrix& matrix,
-                       const std::string& source) {
+                       int64_t first_scale, const std::string& source) {
   for (int64_t r = 0; r < matrix.rows; ++r) {
     for (int64_t c = 0; c < matrix.columns; ++c) {
       const int64_t group = group_of(matrix, c);
       if (scale_value(matrix, r, group) != 0) continue;
       if (code_value(matrix, r, c) == zero_value(matrix, r, group)) continue;
-      const int64_t at = r / matrix.block_rows * matrix.row_step + group * matrix.group_step;
+      const int64_t at =
+          first_scale + r / matrix.block_rows * matrix.row_step + group * matrix.group_step;
       fail(source, ": tensor ", quote(weight.scales->name), ": element ", at,
            " is 0, which makes weights 0 whose codes are not");
     }
@@ -90,6 +95,24 @@ void check_groups(const StoredWeight& weight, const QuantisedMatrix& matrix,
 }
 
 }  // namespace
+
+QuantisedMatrix band_of(const StoredWeight& weight, const QuantisedMatrix& matrix, int64_t band) {
+  if (weight.bands == 1) return matrix;
+  const int64_t rows_of_blocks = (matrix.rows + matrix.block_rows - 1) / matrix.block_rows;
+  const auto skip = [&](const void* data, int64_t bytes) {
+    return static_cast<const std::byte*>(data) + band * bytes;
+  };
+  QuantisedMatrix own = matrix;
+  own.codes = skip(matrix.codes, matrix.rows * matrix.columns);
+  own.scales = skip(matrix.scales, rows_of_blocks * matrix.row_step *
+                                       static_cast<int64_t>(dtype_bytes(matrix.scale_dtype)));
+  return own;
+}
+
+float stored_value(const StoredWeight& weight, const QuantisedMatrix& matrix, int64_t row,
+                   int64_t column) {
+  return weight_value(band_of(weight, matrix, row / matrix.rows), row % matrix.rows, column);
+}
 
 std::vector<const TensorEntry*> tensors_of(const StoredWeight& weight) {
   std::vector<const TensorEntry*> tensors;
@@ -140,7 +163,10 @@ void check_values(const StoredWeight& weight, const QuantisedMatrix& matrix,
     check_range(overall_scale(matrix, scale), weight, at, source);
     any_zero |= scale == 0;
   }
-  if (any_zero && matrix.scale_dtype != DType::f8_e4m3) check_zero_scales(weight, matrix, source);
+  if (!any_zero || matrix.scale_dtype == DType::f8_e4m3) return;
+  for (int64_t band = 0; band < weight.bands; ++band) {
+    check_zero_scales(weight, band_of(weight, matrix, band), band * (count / weight.bands), source);
+  }
 }
 
 }  // namespace fp8kv

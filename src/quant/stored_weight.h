@@ -14,11 +14,23 @@ namespace fp8kv {
 // Finds a tensor by name; returns null if there is none.
 using FindTensor = std::function<const TensorEntry*(const std::string& name)>;
 
+// The shape of a decoded weight: [rows, columns], or [experts, rows, columns].
+struct WeightShape {
+  WeightShape(const Shape& all) : whole(all) {}  // NOLINT: a shape says it all but for bands
+  WeightShape(const Shape& all, int64_t n_bands) : whole(all), bands(n_bands) {}
+
+  Shape whole;
+  int64_t bands = 1;  // parts of the rows that may have blocks of their own
+};
+
 struct StoredWeight {
   const char* form = "";  // "fp8", "nvfp4", ...: see weight_forms.h
   // Without pointers. If one tensor holds all experts, their rows follow one another.
   QuantisedMatrix matrix;
   const char* scales_for = "";  // "each expert"; "": as the matrix says
+  // Equal parts of the rows, each with blocks of its own: Q, K and V fused in shards (MiMo V2.5).
+  // The matrix is then that of the first part.
+  int64_t bands = 1;
   // The matrix is stored like the plain tensor, with rows and columns exchanged. Its decoded form
   // is exchanged in the same way.
   bool turned = false;
@@ -29,6 +41,12 @@ struct StoredWeight {
   const TensorEntry* groups = nullptr;
   const TensorEntry* overall = nullptr;
 };
+
+// One of the bands of a matrix with pointers.
+QuantisedMatrix band_of(const StoredWeight& weight, const QuantisedMatrix& matrix, int64_t band);
+// The value at a row of all bands. REQUIRES host memory.
+float stored_value(const StoredWeight& weight, const QuantisedMatrix& matrix, int64_t row,
+                   int64_t column);
 
 // The tensors that are there.
 std::vector<const TensorEntry*> tensors_of(const StoredWeight& weight);

@@ -37,6 +37,17 @@ void set_scales(const WeightSearch& search, const TensorEntry& scales, StoredWei
     return down == parts_of(rows, block_rows) && across == parts_of(columns, block_columns);
   };
   const QuantSettings& said = search.settings();
+  const int64_t block_rows = said.block_rows > 0 ? said.block_rows : kUsualBlock;
+  const int64_t block_columns = said.block_rows > 0 ? said.block_columns : kUsualBlock;
+  const int64_t bands = search.bands(), band_rows = rows / bands;
+  // If the numbers of blocks are alike, vLLM takes each band's own.
+  if (band_rows % block_rows != 0 && down == bands * parts_of(band_rows, block_rows) &&
+      across == parts_of(columns, block_columns) && bands > 1) {
+    set_blocks(block_rows, block_columns, across, out);
+    out.bands = bands;
+    out.matrix.rows = band_rows;
+    return;
+  }
   if (dims.size() <= 2 && said.block_rows > 0 && are_blocks(said.block_rows, said.block_columns)) {
     return set_blocks(said.block_rows, said.block_columns, across, out);
   }
@@ -46,8 +57,6 @@ void set_scales(const WeightSearch& search, const TensorEntry& scales, StoredWei
   if (dims.size() <= 2 && said.block_rows == 0 && are_blocks(kUsualBlock, kUsualBlock)) {
     return set_blocks(kUsualBlock, kUsualBlock, across, out);
   }
-  const int64_t block_rows = said.block_rows > 0 ? said.block_rows : kUsualBlock;
-  const int64_t block_columns = said.block_rows > 0 ? said.block_columns : kUsualBlock;
   search.refuse_shape(scales,
                       cat("one scale, one for each row, for each group of columns, or for each ",
                           block_rows, " x ", block_columns));
@@ -192,7 +201,7 @@ constexpr Find kForms[] = {find_bytes, find_packed, find_fp4, find_gptq_or_awq};
 
 }  // namespace
 
-std::optional<StoredWeight> find_stored_weight(const std::string& module, const Shape& shape,
+std::optional<StoredWeight> find_stored_weight(const std::string& module, const WeightShape& shape,
                                                const QuantSettings& settings,
                                                const FindTensor& find, const std::string& source) {
   const WeightSearch search(module, shape, settings, find, source);

@@ -26,7 +26,7 @@ namespace fp8kv {
 // How the weight [rows, columns] of a module is stored; nullopt if it has none of the forms. Throws
 // if it has a form but a tensor of that form is missing or does not fit. `source`: "'model'", for
 // messages.
-std::optional<StoredWeight> find_stored_weight(const std::string& module, const Shape& shape,
+std::optional<StoredWeight> find_stored_weight(const std::string& module, const WeightShape& shape,
                                                const QuantSettings& settings,
                                                const FindTensor& find, const std::string& source);
 

@@ -20,7 +20,7 @@ const TensorEntry& WeightSearch::at(std::span<const char* const> suffixes,
 
 void WeightSearch::refuse_shape(const TensorEntry& entry, const std::string& expected) const {
   fail(where(entry), "has the shape ", entry.shape.text(), ", expected ", expected,
-       " for a weight of ", shape_.text());
+       " for a weight of ", shape().text());
 }
 
 void WeightSearch::check_shape(const TensorEntry& entry, const Shape& expected) const {

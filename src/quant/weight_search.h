@@ -21,14 +21,15 @@ inline int64_t parts_of(int64_t all, int64_t part) {
 
 class WeightSearch {
  public:
-  WeightSearch(const std::string& module, const Shape& shape, const QuantSettings& settings,
+  WeightSearch(const std::string& module, const WeightShape& shape, const QuantSettings& settings,
                const FindTensor& find, const std::string& source)
       : module_(module), shape_(shape), settings_(settings), find_(find), source_(source) {}
 
   // The shape of the decoded weight: [rows, columns], or [experts, rows, columns].
-  const Shape& shape() const { return shape_; }
-  int64_t columns() const { return shape_[shape_.rank() - 1]; }
-  int64_t rows() const { return shape_.elements() / columns(); }  // of all experts
+  const Shape& shape() const { return shape_.whole; }
+  int64_t columns() const { return shape()[shape().rank() - 1]; }
+  int64_t rows() const { return shape().elements() / columns(); }  // of all experts
+  int64_t bands() const { return shape_.bands; }
   const QuantSettings& settings() const { return settings_; }
 
   const TensorEntry* find(const char* suffix) const { return find_(module_ + suffix); }
@@ -51,7 +52,7 @@ class WeightSearch {
   std::string where(const TensorEntry& entry) const;
 
   const std::string& module_;
-  const Shape& shape_;
+  WeightShape shape_;
   const QuantSettings& settings_;
   const FindTensor& find_;
   const std::string& source_;

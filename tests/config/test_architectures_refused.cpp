@@ -42,7 +42,7 @@ constexpr const char* kSupported =
     "IQuestCoderForCausalLM, Jais2ForCausalLM, KimiLinearForCausalLM, LagunaForCausalLM, "
     "Lfm2ForCausalLM, "
     "Lfm2MoeForCausalLM, Lfm3ForCausalLM, BailingMoeV3ForCausalLM, BailingHybridForCausalLM, "
-    "MellumForCausalLM, MiMoForCausalLM, MiMoV2FlashForCausalLM, "
+    "MellumForCausalLM, MiMoForCausalLM, MiMoV2FlashForCausalLM, MiMoV2ForCausalLM, "
     "MiniMaxM3SparseForConditionalGeneration, MiniCPM3ForCausalLM, "
     "MinistralForCausalLM, Mistral4ForCausalLM, "
     "MptForCausalLM, MPTForCausalLM, MuseGlimmerForConditionalGeneration, NanoChatForCausalLM, "

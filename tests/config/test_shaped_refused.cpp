@@ -82,6 +82,31 @@ TEST_CASE("MiMo V2: sinks are in layers with a window, and V has a scale") {
         "K and V");
 }
 
+TEST_CASE("MiMo V2.5: its own keys, and layers with a window like the others") {
+  const auto refused = [](const char* key, const char* value) {
+    return refusal_of_family("mimo-v2.5", key, value);
+  };
+  for (const char* key : {"moe_layer_freq", "partial_rotary_factor", "rope_theta", "swa_rope_theta",
+                          "swa_num_key_value_heads", "layernorm_epsilon", "swa_head_dim"}) {
+    CAPTURE(key);
+    const std::string what = refused(key, "null");
+    CAPTURE(what);
+    CHECK(what.find(key) != std::string::npos);
+  }
+  CHECK(refusal_of_family("mimo-v2.5-split", "hybrid_layer_pattern", "null") ==
+        "config.json: the key 'hybrid_layer_pattern' is null");
+  CHECK(refused("moe_layer_freq", "[0, 1]") ==
+        "config.json: moe_layer_freq: is [0, 1], expected an array of 4 numbers");
+  CHECK(refused("hybrid_block_size", "6") ==
+        "config.json: hybrid_block_size: is 6, expected null in this architecture");
+  CHECK(refused("swa_num_attention_heads", "8") ==
+        "config.json: swa_num_attention_heads: is 8, expected 4 like num_attention_heads: other "
+        "sizes in layers with a window are not supported");
+  CHECK(refused("attention_projection_layout", "\"by_head\"") ==
+        "config.json: attention_projection_layout: is 'by_head', expected \"fused_qkv\" or "
+        "\"split\"");
+}
+
 TEST_CASE("MiMo V2: K and V of different sizes fit caches of elements alone") {
   const ModelConfig config = test::FamilyModel("mimo-v2").config;
   for (const KvFormat format : {KvFormat::e4m3fn, KvFormat::e5m2, KvFormat::bf16}) {

@@ -743,6 +743,17 @@ OMNI_TOWERS = {
                        "vision_config": {"model_type": "qwen3_omni_moe_vision_encoder", **EYE, "num_position_embeddings": 4, "deepstack_visual_indexes": []}}}
 
 
+def mimo_v2_flash(config):
+    """MiMo V2.5 in the keys of V2 Flash, which has the same layers."""
+    ropes = {f"{kind}_attention": {"rope_type": "default", "rope_theta": config[theta], "partial_rotary_factor": config["partial_rotary_factor"]}
+             for kind, theta in (("full", "rope_theta"), ("sliding", "swa_rope_theta"))}
+    kept = without(config, "attention_projection_layout", "rope_theta", "swa_rope_theta", "partial_rotary_factor", "moe_router_dtype", "rope_scaling",
+                   "hybrid_block_size", "num_nextn_predict_layers", "swa_num_key_value_heads", "hybrid_layer_pattern", "moe_layer_freq")
+    return {**kept, "architectures": ["MiMoV2FlashForCausalLM"], "model_type": "mimo_v2_flash", "rms_norm_eps": config["layernorm_epsilon"],
+            "rope_parameters": ropes, "mlp_layer_types": ["sparse" if each else "dense" for each in config["moe_layer_freq"]],
+            "layer_types": ["sliding_attention" if each else "full_attention" for each in config["hybrid_layer_pattern"]]}
+
+
 # Replaces a model whose code is not in transformers by one that is. Config keys and tensors are
 # translated.
 def stand_in(config):
@@ -769,6 +780,8 @@ def stand_in(config):
         return {**without(config, "auto_map"), "model_type": "llama", "num_key_value_heads": config["num_attention_heads"], "intermediate_size": 40}
     if of == "MiMoForCausalLM":
         return {**without(config, "attention_bias", "num_nextn_predict_layers"), "architectures": ["Qwen2ForCausalLM"], "model_type": "qwen2"}
+    if of == "MiMoV2ForCausalLM":
+        return mimo_v2_flash(config)
     if of == "MPTForCausalLM":
         return {**config, "architectures": ["MptForCausalLM"]}
     if of == "PhiMoEForCausalLM":
@@ -829,6 +842,9 @@ def published_name(name, config):
     if of == "Phi4MMForCausalLM":
         for module in ("qkv_proj", "o_proj", "gate_up_proj", "down_proj"):
             name = name.replace(f".{module}.weight", f".{module}.base_layer.weight")
+    if config.get("attention_projection_layout") == "fused_qkv":
+        for part in ("q_proj", "k_proj", "v_proj"):
+            name = name.replace(f"self_attn.{part}", "self_attn.qkv_proj")
     for part in ("q_proj", "k_proj", "v_proj") if of in FUSED else ():
         name = name.replace(f"self_attn.{part}", FUSED[of])
     for old, new in INTERNLM2_NAMES if of == "InternLM2ForCausalLM" else ():
@@ -886,6 +902,13 @@ def as_stand_in(arrays, config):
             group = config["num_attention_heads"] // heads
             rows = whole.reshape(heads, group + 2, -1, *whole.shape[1:])
             whole = (rows[:, :group], rows[:, group], rows[:, group + 1])[part].reshape(shape)
+        elif config.get("attention_projection_layout") == "fused_qkv" and part is not None:  # in as many shards as a full layer has KV heads
+            shards = config["num_key_value_heads"]
+            rows = whole.reshape(shards, -1, *whole.shape[1:])
+            sliding = config["hybrid_layer_pattern"][int(name.split(".")[2])]
+            kv_heads = config["swa_num_key_value_heads" if sliding else "num_key_value_heads"] // shards
+            ends = np.cumsum([config["num_attention_heads"] // shards * config["head_dim"], kv_heads * config["head_dim"], kv_heads * config["v_head_dim"]])
+            whole = rows[:, 0 if part == 0 else ends[part - 1]:ends[part]].reshape(shape)
         elif of in FUSED and part is not None:
             whole = whole[part * shape[0]:(part + 1) * shape[0]]
         if "z_loss_weight" in config and name == "lm_head.weight":

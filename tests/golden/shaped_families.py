@@ -11,6 +11,10 @@ MIMO_V2 = {**without(family("MiMoV2FlashForCausalLM", "mimo_v2_flash", num_hidde
                             moe_intermediate_size=24, n_routed_experts=6, n_shared_experts=None, num_experts_per_tok=2, norm_topk_prob=True,
                             scoring_func="sigmoid", topk_method="noaux_tc", n_group=1, topk_group=1, routed_scaling_factor=None,
                             pad_token_id=0, **UNTIED), "rms_norm_eps")}
+# Transformers has no such model. Its V2 Flash computes it with its own names of keys.
+MIMO_V25 = {**without(MIMO_V2, "hidden_act"), "architectures": ["MiMoV2ForCausalLM"], "model_type": "mimo_v2", "attention_projection_layout": "fused_qkv",
+            "rope_theta": 700.0, "swa_rope_theta": 30.0, "layernorm_epsilon": 0.02, "moe_router_dtype": "bfloat16", "hybrid_block_size": None,
+            "num_nextn_predict_layers": 1, "hidden_act": "silu", "rope_scaling": None}
 MIMO_SAVED = without({**MIMO_V2, "rms_norm_eps": 0.02}, "rope_theta", "swa_rope_theta", "partial_rotary_factor", "swa_head_dim", "swa_v_head_dim",
                      "swa_num_attention_heads", "swa_num_key_value_heads", "sliding_window_size", "hybrid_layer_pattern", "moe_layer_freq",
                      "attention_chunk_size", "layernorm_epsilon", "add_swa_attention_sink_bias", "add_full_attention_sink_bias")
@@ -160,6 +164,15 @@ CASES = {
                       "mlp_layer_types": ["sparse", "sparse"],
                       "rope_parameters": {FULL: {"rope_type": "default", "rope_theta": 500.0}, WINDOW: {"rope_type": "default", "rope_theta": 20.0}},
                       **TIED},
+    "mimo-v2.5": MIMO_V25,
+    "mimo-v2.5-bias": {**MIMO_V25, "num_hidden_layers": 3, "hybrid_layer_pattern": [1, 0, 1], "moe_layer_freq": [1, 0, 1], "num_attention_heads": 6,
+                       "swa_num_attention_heads": 6, "num_key_value_heads": 1, "swa_num_key_value_heads": 2, "attention_bias": True,
+                       "n_group": 3, "topk_group": 2, "routed_scaling_factor": 1.5, "v_head_dim": 10, "swa_v_head_dim": 10,
+                       "attention_value_scale": 0.5},
+    "mimo-v2.5-split": {**without(MIMO_V25, "torch_dtype", "attention_chunk_size", "sliding_window", "sliding_window_size"), "sliding_window_size": 7, "dtype": "float32", "attention_projection_layout": "split", "num_hidden_layers": 2,
+                        "hybrid_layer_pattern": [0, 0], "moe_layer_freq": [0, 1], "rope_theta": 500.0, "swa_rope_theta": 20.0,
+                        "num_attention_heads": 7, "swa_num_attention_heads": 7, "num_key_value_heads": 1, "swa_num_key_value_heads": 2,
+                        "partial_rotary_factor": 0.5, **TIED},
     "laguna": LAGUNA,
     "laguna-elements": {**without(LAGUNA, "num_attention_heads_per_layer", "mlp_layer_types"), "num_attention_heads": 7, "num_key_value_heads": 1,
                         "head_dim": 8, "num_hidden_layers": 3, "layer_types": [WINDOW, FULL, WINDOW], "gating": "per-element",

@@ -31,9 +31,9 @@ struct Module {
     out.tensors.erase(kModule + suffix);
     return out;
   }
-  std::optional<StoredWeight> find(const Shape& shape = {64, 96}) const {
+  std::optional<StoredWeight> find(const Shape& shape = {64, 96}, int64_t bands = 1) const {
     return find_stored_weight(
-        kModule, shape, settings,
+        kModule, {shape, bands}, settings,
         [&](const std::string& name) -> const TensorEntry* {
           const auto at = tensors.find(name);
           return at == tensors.end() ? nullptr : &at->second;
@@ -106,6 +106,27 @@ TEST_CASE("weight_forms: a scale's shape says what it is for") {
   Module wide;
   wide.add(".weight", DType::f8_e4m3, {300, 140}).add(".weight_scale_inv", DType::f32, {3, 2});
   CHECK(form_text(*wide.find({300, 140})) == "fp8, a scale for each 128 x 128");
+}
+
+TEST_CASE("weight_forms: parts of a matrix may have blocks of their own") {
+  Module fused;
+  fused.add(".weight", DType::f8_e4m3, {300, 140}).add(".weight_scale_inv", DType::f32, {4, 2});
+  const StoredWeight found = *fused.find({300, 140}, 2);
+  CHECK(form_text(found) == "fp8, a scale for each 128 x 128 of each of 2 parts");
+  CHECK(found.matrix.rows == 150);
+  // The whole matrix would have as many blocks. The parts count, like in vLLM.
+  fused.settings.block_rows = fused.settings.block_columns = 100;
+  fused.add(".weight_scale_inv", DType::f32, {4, 2});
+  CHECK(fused.find({300, 140}, 2)->bands == 2);
+  fused.add(".weight_scale_inv", DType::f32, {3, 2});
+  CHECK(fused.find({300, 140}, 2)->bands == 1);
+  fused.add(".weight_scale_inv", DType::f32, {3, 2});
+  CHECK(fused.find({300, 140}, 3)->bands == 1);
+  fused.settings.block_rows = 75;
+  fused.add(".weight_scale_inv", DType::f32, {4, 2});
+  CHECK(fused.find({300, 140}, 2)->bands == 1);
+  fused.add(".weight_scale_inv", DType::f32, {5, 2});
+  CHECK(test::error_of([&] { fused.find({300, 140}, 2); }).find("[5, 2]") != std::string::npos);
 }
 
 TEST_CASE("weight_forms: a matrix of few rows is in groups where the config gives no blocks") {

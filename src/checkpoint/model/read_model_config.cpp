@@ -156,7 +156,9 @@ void check_tied(const Checkpoint& checkpoint, const std::string& embedding,
 // Whether the tensor belongs to a part beside the language model: a vision or audio tower, its
 // projector, or layers that predict further tokens. Such tensors are ignored.
 bool is_other_part(std::string_view name) {
-  constexpr std::string_view kParts[] = {"audio_tower.",
+  constexpr std::string_view kParts[] = {"audio_encoder.",
+                                         "audio_tokenizer.",
+                                         "audio_tower.",
                                          "connector.",
                                          "embed_audio.",
                                          "embed_tokens_extend.",
@@ -167,6 +169,7 @@ bool is_other_part(std::string_view name) {
                                          "mtp.",
                                          "mtp_layers.",
                                          "resampler_model.",
+                                         "speech_embeddings.",
                                          "vision_adapter.",
                                          "vision_model.",
                                          "vision_projection.",

@@ -73,14 +73,15 @@ bool is_expert_layer(const Json& text, int64_t layer) {
     const auto i = static_cast<size_t>(layer);
     return i < types->size() && (*types)[i].as_string() == "sparse";
   }
+  const std::string type = text.get_string("model_type", "");
   const auto each = text.find("moe_layer_freq");
-  if (each && each->is_array() && text.get_string("model_type", "").starts_with("minimax_m3")) {
+  const bool reads_each = type == "mimo_v2" || type.starts_with("minimax_m3");
+  if (each && each->is_array() && reads_each) {
     const auto i = static_cast<size_t>(layer);
     return i < each->size() && in_range((*each)[i], 0, 1) == 1;
   }
   if (is_ernie(text)) return is_expert_layer_of_ernie(text, layer);
   if (text.has("moe_layers")) return lists(text, "moe_layers", layer);
-  const std::string type = text.get_string("model_type", "");
   const bool one = std::find(kOneDense.begin(), kOneDense.end(), type) != kOneDense.end();
   const bool lfm2 = type == "lfm2_moe";
   const bool named = type == "afmoe" || lfm2;

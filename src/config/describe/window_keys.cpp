@@ -138,6 +138,7 @@ constexpr WindowReader kReaders[] = {
      .first = true,
      .switched = true,
      .usual_window = 4096},
+    {.model_type = "mimo_v2", .architecture = "MiMoV2ForCausalLM"},
     {.model_type = "mimo_v2_flash", .architecture = "MiMoV2FlashForCausalLM", .layer_types = true},
     {.model_type = "mellum",
      .architecture = "MellumForCausalLM",

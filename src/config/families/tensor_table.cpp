@@ -72,11 +72,20 @@ RoleTensor tensor_of_streams(TensorRole role, const ModelConfig& config) {
   }
 }
 
+// The layer with the fewest KV heads says in how many parts every layer's Q, K and V are fused.
+int64_t fewest_kv_heads(const ModelConfig& config) {
+  int64_t fewest = config.n_kv_heads();
+  for (const LayerDescription& layer : config.layers) {
+    if (layer.n_kv_heads > 0) fewest = std::min(fewest, layer.n_kv_heads);
+  }
+  return fewest;
+}
+
 // The number of heads that a layout alternates by; 0: it does not alternate.
 int64_t groups_of(TensorLayout layout, const ModelConfig& config) {
   switch (layout) {
     case TensorLayout::by_kv_head:
-      return config.n_kv_heads();
+      return fewest_kv_heads(config);
     case TensorLayout::by_head:
       return config.n_heads;
     case TensorLayout::by_state_head:

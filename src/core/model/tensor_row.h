@@ -106,9 +106,11 @@ inline constexpr size_t kRoleCount = static_cast<size_t>(TensorRole::lm_head) + 
 
 // How a tensor that serves several roles arranges their rows.
 enum class TensorLayout {
-  rows,             // all rows of the first role, then all of the second, ...
-  transposed,       // like rows, but as columns: GPT-2
-  by_kv_head,       // for each KV head the rows of its query heads, then of its K and V: GPT-NeoX
+  rows,        // all rows of the first role, then all of the second, ...
+  transposed,  // like rows, but as columns: GPT-2
+  // For each KV head the rows of its query heads, then of its K and V: GPT-NeoX. Where layers
+  // differ in KV heads, all have as many parts as the layer with the fewest: MiMo V2.5.
+  by_kv_head,
   in_turn,          // row 0 of each role, row 1 of each, ...
   columns_in_turn,  // like in_turn, but as columns (in a bias, as elements): gpt-oss
   by_head,          // for each query head, its rows of each role: Qwen3-Next, DeepSeek

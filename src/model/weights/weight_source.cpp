@@ -109,7 +109,13 @@ void decode(const ModelTensor& tensor, const StoredWeight& stored, const Quantis
             Backend& backend, const TensorView& to) {
   const int64_t columns = matrix.columns;
   if (stored.turned || !is_in_turn(tensor.layout)) {
-    return backend.decode_weights(matrix, reshaped(to, {matrix.rows, columns}));
+    const size_t bytes = to.bytes() / static_cast<size_t>(stored.bands);
+    for (int64_t band = 0; band < stored.bands; ++band) {
+      backend.decode_weights(
+          band_of(stored, matrix, band),
+          {to.data + static_cast<size_t>(band) * bytes, to.dtype, Shape{matrix.rows, columns}});
+    }
+    return;
   }
   std::byte* at = to.data;
   for (int64_t expert = 0; expert < experts_in(tensor); ++expert) {

@@ -47,6 +47,7 @@ constexpr ModelFamily kFamilies[] = {
     {"falcon_h1", Family::falcon_h1, Names::both},
     {"minicpm3", Family::minicpm3, Names::projections},
     {"mimo", Family::qwen2, Names::both},
+    {"mimo_v2", Family::mimo_v2, Names::both},
     {"mimo_v2_flash", Family::mimo_v2, Names::both},
     {"minimax_m3_vl", Family::minimax_m3, Names::both},
     {"muse_glimmer", Family::muse_glimmer, Names::both},

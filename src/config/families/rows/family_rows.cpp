@@ -45,6 +45,7 @@ Architecture ling3_saved();
 Architecture mellum();
 Architecture mimo();
 Architecture mimo_v2();
+Architecture mimo_v25();
 Architecture minimax_m3();
 Architecture minicpm3();
 Architecture ministral();
@@ -114,6 +115,7 @@ std::span<const Architecture> family_rows() {
       mellum(),
       mimo(),
       mimo_v2(),
+      mimo_v25(),
       minimax_m3(),
       minicpm3(),
       ministral(),

@@ -1,7 +1,10 @@
-// MiMo V2: layers with a window have sinks, a rotation of their own and twice as many KV heads. V
-// is narrower than K, and scaled before it is cached. Experts and router of DeepSeek V3, without a
-// shared expert.
+// MiMo V2 and V2.5: layers with a window have sinks, a rotation of their own and twice as many KV
+// heads. V is narrower than K, and scaled before it is cached. Experts and router of DeepSeek V3,
+// without a shared expert. V2.5 may have Q, K and V in one matrix, and its keys are those that
+// runtimes read: transformers 5.24 does not have it.
 #include <cmath>
+#include <string>
+#include <utility>
 
 #include "base/error.h"
 #include "config/families/experts_config.h"
@@ -130,13 +133,7 @@ void parse_mimo_v2_router(const Json& config, ModelConfig& out) {
   out.experts->routing.scale = positive_or(config, "routed_scaling_factor", 1.0);
 }
 
-void parse_mimo_v2(const Json& config, ModelConfig& out) {
-  check_layer_lists(config, out);
-  check_heads(config, out);
-  check_rotations(config);
-  check_sinks(config);
-  check_taken(config, "layernorm_epsilon", positive_or(config, "rms_norm_eps", 1e-5));
-  out.norm_eps = positive_or(config, "rms_norm_eps", 1e-5);
+void parse_mimo_v2_attention(const Json& config, ModelConfig& out) {
   out.qkv_bias = config.get_bool("attention_bias", false);
   out.block.sinks = out.block.window_sinks = true;
   if (!mentions(config, "attention_value_scale")) {
@@ -145,21 +142,54 @@ void parse_mimo_v2(const Json& config, ModelConfig& out) {
                 "vLLM takes 1");
   }
   out.block.v_multiplier = positive_or(config, "attention_value_scale", 1.0);
+}
+
+void parse_mimo_v2(const Json& config, ModelConfig& out) {
+  check_layer_lists(config, out);
+  check_heads(config, out);
+  check_rotations(config);
+  check_sinks(config);
+  check_taken(config, "layernorm_epsilon", positive_or(config, "rms_norm_eps", 1e-5));
+  out.norm_eps = positive_or(config, "rms_norm_eps", 1e-5);
+  parse_mimo_v2_attention(config, out);
   parse_mimo_v2_router(config, out);
 }
 
-TensorRows mimo_v2_attention() {
+// Throws unless layers with a window have as many query heads as others, of the same sizes.
+void check_window_heads(const Json& config) {
+  constexpr std::pair<const char*, const char*> kAlike[] = {
+      {"swa_num_attention_heads", "num_attention_heads"},
+      {"swa_head_dim", "head_dim"},
+      {"swa_v_head_dim", "v_head_dim"}};
+  for (const auto& [own, others] : kAlike) {
+    const Json said = config.at(own), expected = config.at(others);
+    if (said.as_int() == expected.as_int()) continue;
+    fail(said.where(), ": is ", said.brief(), ", expected ", expected.brief(), " like ", others,
+         ": other sizes in layers with a window are not supported");
+  }
+}
+
+TensorRows mimo_v2_attention(const TensorRows& projections) {
   return joined(
       {opening(),
-       qkv(),
+       projections,
        {{.name = "model.layers.{}.self_attn.attention_sink_bias", .roles = {sinks}, .bare = true}},
        attention_out(),
        next_norm()});
 }
 
+TensorRows mimo_v2_rows(const TensorRows& projections) {
+  return joined({mimo_v2_attention(projections), gated_mlp(), deepseek_experts(), ending()});
+}
+
 std::span<const TensorRow> mimo_v2_tensors() {
+  static const TensorRows rows = mimo_v2_rows(qkv());
+  return rows;
+}
+
+std::span<const TensorRow> mimo_v2_tensors_fused() {
   static const TensorRows rows =
-      joined({mimo_v2_attention(), gated_mlp(), deepseek_experts(), ending()});
+      mimo_v2_rows({{"model.layers.{}.self_attn.qkv_proj", {q, k, v}, TensorLayout::by_kv_head}});
   return rows;
 }
 
@@ -168,7 +198,54 @@ std::span<const TensorRow> mimo_v2_tensors_together() {
   return rows;
 }
 
+void parse_mimo_v25(const Json& config, ModelConfig& out) {
+  // Nobody else says what these are without the key.
+  for (const char* key : {"hybrid_layer_pattern", "moe_layer_freq", "partial_rotary_factor",
+                          "rope_theta", "swa_rope_theta", "swa_num_key_value_heads"}) {
+    config.at(key);
+  }
+  if (const Json each = config.at("moe_layer_freq");
+      !each.is_array() || each.size() != out.layers.size()) {
+    fail(each.where(), ": is ", each.brief(), ", expected an array of ",
+         count_of(out.layers.size(), "number"));
+  }
+  for (const char* key : {"hybrid_block_size", "layer_types", "mlp_layer_types"}) {
+    const auto said = config.find(key);
+    if (said) fail(said->where(), ": is ", said->brief(), ", expected null in this architecture");
+  }
+  // These concern a product in runtimes, and windows where no layer has one.
+  for (const char* key : {"moe_router_dtype", "sliding_window", "sliding_window_size"}) {
+    config.find(key);
+  }
+  // partial_rotary_factor holds in all layers.
+  for (RopeConfig& rope : out.ropes) rope.rotary_dim = out.ropes.front().rotary_dim;
+  check_window_heads(config);
+  check_sinks(config);
+  out.norm_eps = positive_number(config.at("layernorm_epsilon"));
+  parse_mimo_v2_attention(config, out);
+  parse_mimo_v2_router(config, out);
+  const std::string layout = config.get_string("attention_projection_layout", "split");
+  if (layout == "fused_qkv") out.tensors = mimo_v2_tensors_fused();
+  if (layout == "fused_qkv" || layout == "split") return;
+  fail(config.at("attention_projection_layout").where(), ": is ", quote(layout),
+       ", expected \"fused_qkv\" or \"split\"");
+}
+
 }  // namespace
+
+Architecture mimo_v25() {
+  return {.name = "MiMoV2ForCausalLM",
+          .model_type = "mimo_v2",
+          .summary = "MiMo V2.5 and V2.6",
+          .windows = true,
+          .own_kv_heads = true,
+          .narrow_v = true,
+          .parse = parse_mimo_v25,
+          .tensors = mimo_v2_tensors(),
+          .activations = kSilu,
+          .norm_eps = nullptr,
+          .rope = {.reads_part = true, .by_layer_type = true, .local_key = "swa_rope_theta"}};
+}
 
 Architecture mimo_v2() {
   return {.name = "MiMoV2FlashForCausalLM",
