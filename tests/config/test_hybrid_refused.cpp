@@ -168,6 +168,9 @@ TEST_CASE("Ling 3: what runtimes compute whatever the config says") {
   }
   CHECK(refused("num_kv_heads_for_linear_attn", "2") ==
         "config.json: num_kv_heads_for_linear_attn: is 2, expected 0: K has as many heads as Q");
+  CHECK(refused("moe_layer_freq", "2") ==
+        "config.json: moe_layer_freq: is 2, expected 1: layers behind the dense ones all have "
+        "experts");
   CHECK(refused("group_norm_size", "4") ==
         "config.json: group_norm_size: is 4, expected 1: each head's output is normed by itself");
   CHECK(refused("expert_swiglu_limit_list", "[0, 0, 0, 4]") ==

@@ -50,12 +50,16 @@ void check_ling_switches(const Json& config) {
     if (is_on(config, key)) continue;
     fail(config.at(key).where(), ": is false, expected true in this architecture");
   }
-  // Draft layers and training alone.
-  for (const char* key : {"mtp_loss_scaling_factor", "mtp_use_kda"}) config.find(key);
+  // These concern draft layers and training, or nothing that runtimes read: all norms are RMS, and
+  // Q and K of states have length 1.
+  for (const char* key : {"mtp_loss_scaling_factor", "mtp_use_kda", "use_qk_norm", "use_rmsnorm"}) {
+    config.find(key);
+  }
   check_says(config, "linear_attention", "kda", "the kind of linear attention");
   check_says(config, "gated_attention_proj_granularity_type", "head_wise",
              "what latent attention's gate has a number for");
   check_taken(config, "num_kv_heads_for_linear_attn", 0, "K has as many heads as Q");
+  check_taken(config, "moe_layer_freq", 1, "layers behind the dense ones all have experts");
   check_taken(config, "group_norm_size", 1, "each head's output is normed by itself");
   for (const char* key : {"expert_swiglu_limit_list", "share_expert_swiglu_limit_list"}) {
     const auto limits = config.find(key);
