@@ -32,7 +32,10 @@ folder=build/gates
 options=()
 [[ -f $folder/CMakeCache.txt ]] ||
   options=(-G Ninja -DCMAKE_BUILD_TYPE=Release -DFP8KV_WERROR=ON -DFP8KV_TESTS=OFF)
-cmake -S . -B "$folder" "${options[@]}" "-DFP8KV_GPU=$(IFS=';' && echo "${gpus[*]}")" \
+modules=$(IFS=';' && echo "${gpus[*]}")
+# The emulator's module stays, where check_ptx builds it in the same folder.
+! grep -qs '^FP8KV_GPU:.*\<ptx\>' "$folder/CMakeCache.txt" || modules+=";ptx"
+cmake -S . -B "$folder" "${options[@]}" "-DFP8KV_GPU=$modules" \
   -DFP8KV_KEEP_CODE=ON > /dev/null
 cmake --build "$folder" --target "${gpus[@]/#/fp8kv_}" >&2
 collect . "$folder" "$work"
