@@ -17,10 +17,10 @@
 namespace fp8kv {
 namespace {
 
-constexpr int64_t kBlock = 24, kShards = 2;
+constexpr int64_t kBandBlock = 24, kShards = 2;
 
 int64_t blocks_in(int64_t count) {
-  return (count + kBlock - 1) / kBlock;
+  return (count + kBandBlock - 1) / kBandBlock;
 }
 
 struct Coded {
@@ -36,7 +36,7 @@ Coded coded_in_shards(const float* values, int64_t rows, int64_t columns) {
   out.scales.resize(static_cast<size_t>(kShards * blocks_in(shard) * across));
   for (int64_t r = 0; r < rows; ++r) {
     for (int64_t c = 0; c < columns; ++c) {
-      const int64_t s = r / shard, i = r % shard / kBlock, j = c / kBlock;
+      const int64_t s = r / shard, i = r % shard / kBandBlock, j = c / kBandBlock;
       const float scale = static_cast<float>(1 + s + 3 * i + j) / 512.0f;
       out.scales[static_cast<size_t>((s * blocks_in(shard) + i) * across + j)] = scale;
       const uint8_t code = fp8_encode<Fp8Format::e4m3fn>(values[r * columns + c] / scale);
@@ -88,7 +88,7 @@ TEST_CASE("fused bands: blocks of each shard are the numbers that they decode to
     const int64_t across = blocks_in(item.shape[1]);
     const auto down = static_cast<int64_t>(coded.scales.size()) / across;
     // The whole matrix would have other blocks, and as many.
-    REQUIRE(item.shape[0] / kShards % kBlock != 0);
+    REQUIRE(item.shape[0] / kShards % kBandBlock != 0);
     fp8.push_back({name, DType::f8_e4m3, item.shape, bytes_of(coded.codes)});
     fp8.push_back({name + "_scale_inv", DType::f32, {down, across}, bytes_of(coded.scales)});
     plain.push_back({name, DType::f32, item.shape, bytes_of(coded.decoded)});
