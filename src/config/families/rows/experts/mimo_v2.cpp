@@ -1,7 +1,7 @@
-// MiMo V2 and V2.5: layers with a window have sinks, a rotation of their own and twice as many KV
-// heads. V is narrower than K, and scaled before it is cached. Experts and router of DeepSeek V3,
-// without a shared expert. V2.5 may have Q, K and V in one matrix, and its keys are those that
-// runtimes read: transformers 5.24 does not have it.
+// MiMo V2 and V2.5: layers with a window have sinks, a rotation and a number of KV heads of their
+// own. V is narrower than K, and scaled before it is cached. Experts and router of DeepSeek V3,
+// without a shared expert. V2.5 may have Q, K and V in one matrix. Its keys are those that runtimes
+// read: transformers 5.24 does not have it.
 #include <cmath>
 #include <string>
 #include <utility>
@@ -199,7 +199,7 @@ std::span<const TensorRow> mimo_v2_tensors_together() {
 }
 
 void parse_mimo_v25(const Json& config, ModelConfig& out) {
-  // Nobody else says what these are without the key.
+  // No class of transformers has defaults for these.
   for (const char* key : {"hybrid_layer_pattern", "moe_layer_freq", "partial_rotary_factor",
                           "rope_theta", "swa_rope_theta", "swa_num_key_value_heads"}) {
     config.at(key);
@@ -213,7 +213,7 @@ void parse_mimo_v25(const Json& config, ModelConfig& out) {
     const auto said = config.find(key);
     if (said) fail(said->where(), ": is ", said->brief(), ", expected null in this architecture");
   }
-  // These concern a product in runtimes, and windows where no layer has one.
+  // The first is the dtype of a product in runtimes. The others matter to layers with a window.
   for (const char* key : {"moe_router_dtype", "sliding_window", "sliding_window_size"}) {
     config.find(key);
   }
