@@ -53,7 +53,8 @@ struct ScoreOptions {
   float cap = 0.0f;             // 0: no cap
   const float* bias = nullptr;  // [n_heads, positions]; may be null
   int64_t positions = 0;
-  const void* sinks = nullptr;      // [n_heads], activations; may be null
+  const void* sinks = nullptr;  // [n_heads], sinks_dtype; may be null
+  DType sinks_dtype = DType::f32;
   const int32_t* chosen = nullptr;  // [n, chosen_lists, chosen_count]: see AttentionOptions
   int32_t chosen_count = 0;
   int32_t chosen_lists = 1;  // of each row: one, or one for each KV head

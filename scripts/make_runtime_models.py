@@ -79,6 +79,7 @@ Step3p5ForCausalLM step3p5
 Step3p7ForConditionalGeneration step3p7
 DeciLMForCausalLM nemotron-nas
 HYV3ForCausalLM hy_v3
+HYV4ForCausalLM hy_v4
 Ernie4_5_MoeForCausalLM ernie4_5_moe
 Mistral4ForCausalLM mistral4
 MiniCPM3ForCausalLM minicpm3

@@ -208,18 +208,19 @@ void GpuBackend::attention(const ConstTensorView& q, const PagedKv& kv, const Ba
     scores.positions = options.bias->shape[1];
   }
   if (options.sinks) {
-    require(options.sinks->dtype == q.dtype && options.sinks->shape == Shape{q.shape[1]},
-            "attention", "needs a sink in the type of q for every head");
+    require(is_compute_dtype(options.sinks->dtype) && options.sinks->shape == Shape{q.shape[1]},
+            "attention", "needs a sink of f32, f16 or bf16 for every head");
     scores.sinks = options.sinks->data;
+    scores.sinks_dtype = options.sinks->dtype;
   }
   if (options.chosen) {
     place_chosen(*options.chosen, options.chosen_block, kv, q.shape[0], scores);
   }
-  const bool plain = options.chunk == 0 && options.cap == 0.0f && !options.bias && !options.sinks &&
-                     (kv.v_in_k > 0 || !options.chosen);
+  const bool same_scores = options.chunk == 0 && options.cap == 0.0f && !options.bias;
+  const bool plain = same_scores && !options.sinks && !options.chosen;
   if (kv.v_in_k > 0) {
-    require(plain && options.window == 0 && kv.n_kv_heads == 1 && kv.v_in_k <= kMostHeadDim,
-            "attention", "needs one KV head of a latent, of at most 512 elements, and no options");
+    require(same_scores && options.window == 0 && kv.n_kv_heads == 1 && kv.v_in_k <= kMostHeadDim,
+            "attention", "needs one latent of at most 512 elements, without a cap, bias or window");
   }
   require(!kv.rotated() || kv.head_dim <= kMostRotatedDim, "attention",
           "a head of a rotated cache has more than 256 elements");

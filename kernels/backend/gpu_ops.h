@@ -100,8 +100,10 @@ class GpuBackend final : public Backend {
   void scale(const TensorView& x, float multiplier, float cap) override;
   void amax(const ConstTensorView& x, const TensorView& out) override;
   void scale_columns(const TensorView& x, const ConstTensorView& weight) override;
-  void mix_streams(const ConstTensorView& x, const ConstTensorView& shares, float more,
+  void mix_streams(const ConstTensorView& x, const ConstTensorView& shares, const StreamSum& how,
                    const TensorView& y) override;
+  void hyper_shares(const HyperRows& rows, const HyperConfig& config,
+                    const HyperShares& out) override;
   void match_rms(const TensorView& x, const ConstTensorView& like) override;
   void cut_below(const TensorView& x, float deviations) override;
   void xielu(const TensorView& x, const Xielu& numbers) override;

@@ -19,8 +19,8 @@ void GpuBackend::scale_columns(const TensorView& x, const ConstTensorView& weigh
   FP8KV_GPU::scale_columns(device_.stream(), matrix_of(x), weight.data);
 }
 
-void GpuBackend::mix_streams(const ConstTensorView& x, const ConstTensorView& shares, float more,
-                             const TensorView& y) {
+void GpuBackend::mix_streams(const ConstTensorView& x, const ConstTensorView& shares,
+                             const StreamSum& how, const TensorView& y) {
   if (x.shape.elements() == 0) return;
   const StreamMix mix{x.shape[0], x.shape[1], y.shape[1], x.shape[2]};
   require(x.dtype == y.dtype && is_compute_dtype(x.dtype) && shares.dtype == DType::f32,
@@ -29,8 +29,44 @@ void GpuBackend::mix_streams(const ConstTensorView& x, const ConstTensorView& sh
               mix.to <= kMostStreams && shares.shape == Shape{mix.rows, mix.to * mix.from},
           "mix_streams", "shapes do not fit");
   require_grid(x.shape.elements(), "mix_streams");
-  FP8KV_GPU::mix_streams(device_.stream(), x.dtype, x.data, shares.as<const float>(), more, y.data,
+  FP8KV_GPU::mix_streams(device_.stream(), x.dtype, x.data, shares.as<const float>(), how, y.data,
                          mix);
+}
+
+void GpuBackend::hyper_shares(const HyperRows& rows, const HyperConfig& config,
+                              const HyperShares& out) {
+  const int64_t n = rows.x.shape[0], count = config.count;
+  if (n == 0) return;
+  const int64_t width = rows.products.shape[1];
+  require(is_compute_dtype(rows.x.dtype) && is_compute_dtype(rows.scale.dtype) &&
+              is_compute_dtype(rows.base.dtype) && rows.products.dtype == DType::f32,
+          "hyper_shares",
+          "needs rows, a scale and a base of f32, f16 or bf16, and products in f32");
+  require(count >= 1 && count <= kMostStreams && rows.x.shape[1] % count == 0 &&
+              rows.base.shape.elements() == width && out.read.shape == Shape{n, count} &&
+              width == (out.mix     ? config.weights()
+                        : out.write ? 2 * count
+                                    : count),
+          "hyper_shares", "shapes do not fit");
+  require_grid(n, "hyper_shares");
+  HyperArguments args;
+  args.x = rows.x.data;
+  args.products = rows.products.as<const float>();
+  args.scale = rows.scale.data;
+  args.base = rows.base.data;
+  args.read = out.read.as<float>();
+  if (out.write) args.write = out.write->as<float>();
+  if (out.mix) args.mix = out.mix->as<float>();
+  args.scale_dtype = rows.scale.dtype;
+  args.base_dtype = rows.base.dtype;
+  args.count = static_cast<int32_t>(count);
+  args.rounds = static_cast<int32_t>(config.rounds);
+  args.dim = rows.x.shape[1] / count;
+  args.norm_eps = rows.norm_eps;
+  args.eps = static_cast<float>(config.eps);
+  args.most_written = static_cast<float>(config.most_written);
+  args.write_eps = static_cast<float>(config.write_eps);
+  FP8KV_GPU::hyper_shares(device_.stream(), rows.x.dtype, n, args);
 }
 
 void GpuBackend::match_rms(const TensorView& x, const ConstTensorView& like) {

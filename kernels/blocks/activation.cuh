@@ -32,11 +32,12 @@ __device__ inline float activated(float x) {
 __device__ inline float clamped(const ClampedSwiglu& how, float gate, float up) {
   const float above = up < -how.limit ? -how.limit : up;
   const float u = above > how.limit ? how.limit : above;
-  if (how.after) {
+  if (how.form == SwigluForm::after) {
     const float g = activated<Activation::silu>(gate);
     return (g > how.limit ? how.limit : g) * u;
   }
   const float g = gate > how.limit ? how.limit : gate;
+  if (how.form == SwigluForm::silu) return activated<Activation::silu>(g) * u;
   return g / (1.0f + exp_exact(-how.alpha * g)) * (u + 1.0f);
 }
 

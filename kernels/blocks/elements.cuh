@@ -73,6 +73,13 @@ __device__ inline uint32_t packed_pair(float first, float second) {
   }
 }
 
+// Element i of a compute type that is known when a kernel runs.
+__device__ inline float number_at(const void* data, DType dtype, int64_t i) {
+  if (dtype == DType::f16) return static_cast<const F16*>(data)[i].value();
+  if (dtype == DType::bf16) return static_cast<const Bf16*>(data)[i].value();
+  return static_cast<const float*>(data)[i];
+}
+
 // Calls work(T{}) for the element type of `dtype`. REQUIRES a compute type.
 template <typename Work>
 void with_compute_type(DType dtype, Work&& work) {

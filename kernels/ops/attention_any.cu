@@ -26,8 +26,8 @@ __device__ inline int position_at(const int32_t* chosen, int block, int place) {
   return chosen == nullptr ? place : chosen[place / block] * block + place % block;
 }
 
-// One warp per (row, head, part of V), numbered row by row, then head by head. kChanged: for
-// latents, rows see chosen tokens; else one of the options is set.
+// One warp per (row, head, part of V), numbered row by row, then head by head. kChanged: one of the
+// options is set; for latents, chosen tokens or sinks.
 template <typename T, typename Cache, bool kLatent, bool kChanged>
 __global__ void attention_any_kernel(AttentionArguments arguments, ScoreOptions options,
                                      int parts) {
@@ -129,9 +129,9 @@ __global__ void attention_any_kernel(AttentionArguments arguments, ScoreOptions 
     }
     warp_sync();
   }
-  if constexpr (kOther) {
+  if constexpr (kChanged) {
     if (options.sinks != nullptr) {
-      const float sink = static_cast<const T*>(options.sinks)[head].value();
+      const float sink = number_at(options.sinks, options.sinks_dtype, head);
       const float new_max = fmaxf(max, sink);
       const float correction = exp_exact(max - new_max);
       sum = sum * correction + exp_exact(sink - new_max);
@@ -160,13 +160,8 @@ void run(Stream stream, const AttentionArguments& arguments, const ScoreOptions&
     launch("attention", kernel, {static_cast<unsigned>((warps + kWarps - 1) / kWarps)}, kThreads,
            static_cast<size_t>(floats) * sizeof(float), stream, arguments, scores, parts);
   };
-  if constexpr (kLatent) {
-    scores.chosen != nullptr ? launch_kernel(attention_any_kernel<T, Cache, true, true>)
-                             : launch_kernel(attention_any_kernel<T, Cache, true, false>);
-  } else {
-    changed ? launch_kernel(attention_any_kernel<T, Cache, false, true>)
-            : launch_kernel(attention_any_kernel<T, Cache, false, false>);
-  }
+  changed ? launch_kernel(attention_any_kernel<T, Cache, kLatent, true>)
+          : launch_kernel(attention_any_kernel<T, Cache, kLatent, false>);
 }
 
 }  // namespace

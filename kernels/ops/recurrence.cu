@@ -81,12 +81,6 @@ constexpr size_t recur_bytes(int k_dim, bool by_row) {
   return (static_cast<size_t>(k_dim * columns) * sizeof(float) + 15) / 16 * 16;
 }
 
-__device__ inline float number_at(const void* data, DType dtype, int64_t i) {
-  if (dtype == DType::f16) return static_cast<const F16*>(data)[i].value();
-  if (dtype == DType::bf16) return static_cast<const Bf16*>(data)[i].value();
-  return static_cast<const float*>(data)[i];
-}
-
 // The clamped time step number `at`. A NaN stays.
 __device__ inline float step_at(const RecurrenceArguments& arguments, int64_t at, float bias) {
   const float raw = arguments.step[at] + bias;

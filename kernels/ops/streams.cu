@@ -22,8 +22,8 @@ __global__ void scale_columns_kernel(T* x, const T* weight, int64_t count, int64
 
 // One column of a row per thread, for all streams: y may be x.
 template <typename T>
-__global__ void mix_streams_kernel(const T* x, const float* shares, float more, T* y, StreamMix mix,
-                                   int64_t columns) {
+__global__ void mix_streams_kernel(const T* x, const float* shares, StreamSum how, T* y,
+                                   StreamMix mix, int64_t columns) {
   after_previous();
   const int64_t at = int64_t{block_index().x} * kThreads + thread_index();
   if (at >= columns) return;
@@ -36,9 +36,9 @@ __global__ void mix_streams_kernel(const T* x, const float* shares, float more, 
   for (int64_t s = 0; s < mix.to; ++s) {
     float sum = 0.0f;
     for (int k = 0; k < kMostStreams; ++k) {
-      if (k < mix.from) sum = fused(shares[s * mix.from + k] + more, read[k], sum);
+      if (k < mix.from) sum = fused(shares[s * mix.from + k] + how.more, read[k], sum);
     }
-    y[s * mix.dim] = T::of(y[s * mix.dim].value() + sum);
+    y[s * mix.dim] = T::of(how.onto ? y[s * mix.dim].value() + sum : sum);
   }
 }
 
@@ -108,12 +108,12 @@ void scale_columns(Stream stream, const Matrix& x, const void* weight) {
   });
 }
 
-void mix_streams(Stream stream, DType dtype, const void* x, const float* shares, float more,
-                 void* y, const StreamMix& mix) {
+void mix_streams(Stream stream, DType dtype, const void* x, const float* shares,
+                 const StreamSum& how, void* y, const StreamMix& mix) {
   const int64_t columns = mix.rows * mix.dim;
   with_compute_type(dtype, [&]<typename T>(T) {
     launch("mix_streams", mix_streams_kernel<T>, grid_for(columns), kThreads, 0, stream,
-           static_cast<const T*>(x), shares, more, static_cast<T*>(y), mix, columns);
+           static_cast<const T*>(x), shares, how, static_cast<T*>(y), mix, columns);
   });
 }
 

@@ -183,11 +183,15 @@ class Backend : public BackendMemory {
   // [dim], model dtype
   virtual void scale_columns(const TensorView& x, const ConstTensorView& weight) = 0;
 
-  // For each row: y[s] += sum over k of (shares[s * count + k] + more) * x[k]; y may be x.
-  // x [n, count, dim], y [n, any, dim] activation dtype, both of at most kMostStreams; shares
-  // [n, any * count] f32
-  virtual void mix_streams(const ConstTensorView& x, const ConstTensorView& shares, float more,
-                           const TensorView& y) = 0;
+  // For each row: y[s] += sum over k of (shares[s * count + k] + how.more) * x[k]; y may be x.
+  // Without how.onto, y[s] becomes that sum.   x [n, count, dim], y [n, any, dim] activation dtype,
+  // both of at most kMostStreams; shares [n, any * count] f32
+  virtual void mix_streams(const ConstTensorView& x, const ConstTensorView& shares,
+                           const StreamSum& how, const TensorView& y) = 0;
+
+  // The shares by which rows read, write and mix their streams: see HyperConfig.
+  virtual void hyper_shares(const HyperRows& rows, const HyperConfig& config,
+                            const HyperShares& out) = 0;
 
   // Scales each row of x to the root mean square of the same row of `like`. A mean square of x
   // below kLeastMeanSquare counts as kLeastMeanSquare. Both [n, dim] activation dtype.

@@ -110,9 +110,13 @@ class ForwardingBackend : public Backend {
   void scale_columns(const TensorView& x, const ConstTensorView& weight) override {
     inner_.scale_columns(x, weight);
   }
-  void mix_streams(const ConstTensorView& x, const ConstTensorView& shares, float more,
+  void mix_streams(const ConstTensorView& x, const ConstTensorView& shares, const StreamSum& how,
                    const TensorView& y) override {
-    inner_.mix_streams(x, shares, more, y);
+    inner_.mix_streams(x, shares, how, y);
+  }
+  void hyper_shares(const HyperRows& rows, const HyperConfig& config,
+                    const HyperShares& out) override {
+    inner_.hyper_shares(rows, config, out);
   }
   void match_rms(const TensorView& x, const ConstTensorView& like) override {
     inner_.match_rms(x, like);

@@ -84,8 +84,11 @@ void MeasuringBackend::scale(const TensorView&, float, float) {
 void MeasuringBackend::scale_columns(const TensorView&, const ConstTensorView&) {
   computes_nothing();
 }
-void MeasuringBackend::mix_streams(const ConstTensorView&, const ConstTensorView&, float,
+void MeasuringBackend::mix_streams(const ConstTensorView&, const ConstTensorView&, const StreamSum&,
                                    const TensorView&) {
+  computes_nothing();
+}
+void MeasuringBackend::hyper_shares(const HyperRows&, const HyperConfig&, const HyperShares&) {
   computes_nothing();
 }
 void MeasuringBackend::match_rms(const TensorView&, const ConstTensorView&) {

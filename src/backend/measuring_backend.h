@@ -45,8 +45,9 @@ class MeasuringBackend final : public Backend {
   void scale(const TensorView&, float, float) override;
   void amax(const ConstTensorView&, const TensorView&) override;
   void scale_columns(const TensorView&, const ConstTensorView&) override;
-  void mix_streams(const ConstTensorView&, const ConstTensorView&, float,
+  void mix_streams(const ConstTensorView&, const ConstTensorView&, const StreamSum&,
                    const TensorView&) override;
+  void hyper_shares(const HyperRows&, const HyperConfig&, const HyperShares&) override;
   void match_rms(const TensorView&, const ConstTensorView&) override;
   void cut_below(const TensorView&, float) override;
   void xielu(const TensorView&, const Xielu&) override;

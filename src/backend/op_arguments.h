@@ -231,6 +231,24 @@ struct Recurrence {
   TensorView state;  // [slots, state_elements] f32; see core/model/recurrence.h and Batch::states
 };
 
+// Rows of several streams, and what their shares are made from: see HyperConfig. `width` is count
+// for shares of what is read alone, 2 * count with those of what is written, and
+// HyperConfig::weights() for all of them.
+struct HyperRows {
+  ConstTensorView x;         // [n, count * dim] activation dtype
+  ConstTensorView products;  // [n, width] f32: of x; divided by x's RMS here
+  ConstTensorView scale;     // [1 to 3], of any type like the next: multiplies each kind of shares
+  ConstTensorView base;      // [width]: added to that
+  float norm_eps = 0.0f;     // added to the mean square of x
+};
+
+// Shares as mix_streams takes them, in f32.
+struct HyperShares {
+  TensorView read;                       // [n, count]
+  std::optional<TensorView> write = {};  // [n, count]
+  std::optional<TensorView> mix = {};    // [n, count * count]; REQUIRES `write`
+};
+
 struct AttentionOptions {
   float scale = 1.0f;  // multiplies q . k
   int64_t window = 0;  // a row sees the last `window` positions, itself included; 0: all
@@ -242,8 +260,8 @@ struct AttentionOptions {
   // [n_heads, positions] f32: added to the scaled score of the token at a position. REQUIRES more
   // positions than the cache has tokens. Absent: nothing is added.
   std::optional<ConstTensorView> bias = {};
-  // [n_heads], model dtype: attention sinks. A sink is the score of one more token, which every
-  // query of the head sees and whose value is 0. Absent: no sinks.
+  // [n_heads], model dtype or f32: attention sinks. A sink is the score of one more token, which
+  // every query of the head sees and whose value is 0. Absent: no sinks.
   std::optional<ConstTensorView> sinks = {};
   // [n, count] i32: the blocks of `chosen_block` tokens that a row sees, rising; the last one has
   // the row itself unless a block is one token. A row that sees fewer has -1 behind them. For each

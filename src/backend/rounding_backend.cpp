@@ -108,8 +108,8 @@ void RoundingBackend::scale_columns(const TensorView& x, const ConstTensorView& 
 }
 
 void RoundingBackend::mix_streams(const ConstTensorView& x, const ConstTensorView& shares,
-                                  float more, const TensorView& y) {
-  inner().mix_streams(x, shares, more, y);
+                                  const StreamSum& how, const TensorView& y) {
+  inner().mix_streams(x, shares, how, y);
   round(y);
 }
 

@@ -109,7 +109,7 @@ std::optional<StoredWeight> ModelWeights::find_stored(const ModelTensor& tensor)
   }
   // Other transposed matrices are refused: no file says whether quantisers transpose them.
   if (tensor.shape.rank() != 2 || tensor.layout == TensorLayout::transposed) return std::nullopt;
-  const int64_t bands = tensor.layout == TensorLayout::by_kv_head ? tensor.groups : 1;
+  const int64_t bands = tensor.own_blocks ? tensor.groups : 1;
   return find_stored_weight(module, {shape, bands}, settings_, lookup, source);
 }
 

@@ -298,6 +298,36 @@ void check_streams(const ModelConfig& config) {
   }
 }
 
+// Checks that hyper-connections are in blocks for which the forward pass computes them.
+void check_hyper(const ModelConfig& config) {
+  if (!config.hyper) return;
+  const BlockConfig& block = config.block;
+  if (config.hyper->count < 2 || config.hyper->count > kMostStreams) {
+    refuse(config, cat(config.hyper->count, " streams are connected"), cat("2 to ", kMostStreams));
+  }
+  const bool inputs = config.layer_input_dim > 0 || config.laurel_rank > 0 || config.streams;
+  if (inputs || block.layer_scale || block.parallel) {
+    refuse(config, "hyper-connections are in layers with another way around their blocks",
+           "attention, then a feed-forward part");
+  }
+  const bool multiplied = block.residual_multiplier != 1.0 ||
+                          block.attention_out_multiplier != 1.0 || block.down_multiplier != 1.0;
+  const bool of_experts =
+      config.experts && (config.experts->beside_dense || config.experts->post_norm ||
+                         config.experts->multiplier != 1.0);
+  if (block.norm_place != NormPlace::before || multiplied || of_experts) {
+    refuse(config, "hyper-connections are around blocks whose output is normed or multiplied",
+           "plain outputs");
+  }
+  for (int64_t index = 0; index < config.n_layers(); ++index) {
+    if (config.attends(index) && !config.keeps_state(index) &&
+        config.layer(index).feed_forward != FeedForward::none)
+      continue;
+    refuse(config, cat("layer ", index, " has hyper-connections"),
+           "attention and a feed-forward part");
+  }
+}
+
 void check_experts(const ModelConfig& config) {
   const BlockConfig& block = config.block;
   if (!config.experts) return;
@@ -335,6 +365,7 @@ void check_computable(const ModelConfig& config) {
   check_experts(config);
   check_swiglus(config);
   check_streams(config);
+  check_hyper(config);
 }
 
 }  // namespace fp8kv

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "base/error.h"
+#include "model/parts/hyper.h"
 #include "model/parts/streams.h"
 #include "model/weights/weight_loader.h"
 
@@ -34,7 +35,8 @@ Embedding::Embedding(const Checkpoint& checkpoint, const ModelConfig& config, Ba
       multiplier_(static_cast<float>(config.block.embed_multiplier)),
       table_(checkpoint, config, backend, embedding_tensor(checkpoint, config), row_dim(config),
              table),
-      position_offset_(config.position_offset) {
+      position_offset_(config.position_offset),
+      repeats_(config.hyper.has_value()) {
   const WeightLoader loader(checkpoint, config, backend);
   up_ = loader.outer(TensorRole::embed_up);
   positions_ = loader.outer(TensorRole::positions);
@@ -60,6 +62,7 @@ std::vector<const Tensor*> Embedding::weights() const {
 }
 
 void Embedding::embed(const Step& step, const TensorView& x) {
+  if (repeats_) return repeat_streams(backend_, embedded(step), x);
   if (streams_.empty()) return embed_tokens(step, x);
   const TensorView tokens = embedded(step);
   spread_streams(backend_, tokens, streams_, stream_.first(step.rows()), x);

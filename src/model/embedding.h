@@ -46,6 +46,7 @@ class Embedding {
   std::optional<Tensor> up_;         // [dim, embed_dim]
   std::optional<Tensor> positions_;  // [position_rows, dim]
   int64_t position_offset_;
+  bool repeats_;  // every stream begins as the embedding
   std::optional<Norm> norm_;
   std::vector<Tensor> norm_weights_;
   Tensor tokens_;  // [kRowsAtOnce, embed_dim]: rows before `up_`

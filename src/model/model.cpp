@@ -16,11 +16,6 @@
 namespace fp8kv {
 namespace {
 
-// Whether a block's output, times `multiplier`, is added to the residual stream unchanged.
-bool adds_plainly(NormPlace place, const BlockConfig& block, double multiplier) {
-  return !norms_output(place) && block.residual_multiplier * multiplier == 1.0;
-}
-
 // Whether every block's output is added unchanged.
 bool all_add_plainly(const ModelConfig& config) {
   const BlockConfig& block = config.block;
@@ -71,8 +66,11 @@ Forward::Forward(Backend& backend, const ModelConfig& config, int64_t max_rows,
     indexer_.emplace(memory_, config, max_positions);
   }
   if (config.streams) streams_.emplace(memory_, config);
+  if (config.hyper) hyper_.emplace(memory_, config);
   if (config.laurel_rank > 0) laurel_.emplace(memory_, config);
-  if (config.experts || !all_add_plainly(config)) output_ = memory_.rows(config.dim);
+  if (config.experts || config.hyper || !all_add_plainly(config)) {
+    output_ = memory_.rows(config.dim);
+  }
   if (config.experts && (config.experts->beside_dense || config.block.parallel)) {
     mixed_ = memory_.rows(config.dim);
   }
@@ -129,7 +127,9 @@ AttentionInputs Forward::project(int64_t index, const LayerWeights& weights, con
                                  const Batch& batch, const PagedKv& kv,
                                  const std::optional<TensorView>& magnitudes) {
   if (streams_) streams_->predict(*weights.streams, rows);
-  const TensorView x = streams_ ? streams_->active(rows) : rows;
+  const TensorView x = streams_ ? streams_->active(rows)
+                       : hyper_ ? hyper_->read(weights.attn_hyper.value(), rows)
+                                : rows;
   const int64_t n = x.shape[0];
   const LayerDescription& layer = config_.layer(index);
   const int64_t heads = config_.n_heads_of(index), size = layer.k_head_dim;
@@ -230,140 +230,13 @@ void Forward::attend(int64_t index, const AttentionInputs& inputs, const Batch& 
   backend_.attention(inputs.q, kv, batch, options, out);
 }
 
-void Forward::finish(const LayerWeights& weights, const MixedRows& mixed, const TensorView& x,
-                     const std::optional<ConstTensorView>& input) {
-  if (streams_) {
-    const TensorView made = streams_->active(x);
-    finish_stream(weights, mixed, made);
-    streams_->correct(*weights.streams, made, x);
-    const TensorView active = streams_->for_input(*weights.streams, x);
-    return streams_->add_to_others(layer_input_term(weights.input.value(), input.value(), active),
-                                   x);
-  }
-  finish_stream(weights, mixed, x);
-  if (weights.input) backend_.add(x, layer_input_term(*weights.input, input.value(), x), 1.0f);
-  if (weights.scale != 1.0f) backend_.scale(x, weights.scale, 0.0f);
-}
-
-// The rest of a layer on one stream, without the layer's own input.
-void Forward::finish_stream(const LayerWeights& weights, const MixedRows& mixed,
-                            const TensorView& x) {
-  // Parallel blocks both read x as it entered the layer.
-  std::optional<TensorView> made;
-  if (config_.block.parallel) made = weights.experts ? mix(weights, x) : hidden(weights, x);
-  if (mixed.attended) add_attended(weights, *mixed.attended, x);
-  if (mixed.read) {
-    add_output(weights.state->out, *mixed.read,
-               {weights.norm_place, weights.attn_post_norm, config_.recurrence->multipliers.out},
-               x);
-  }
-  if (weights.experts && weights.experts->beside) {
-    mix_beside_dense(weights, x);
-  } else if (weights.experts) {
-    if (!made) made = mix(weights, x);
-    join(*made, {weights.ffn_norm_place, weights.ffn_post_norm, config_.experts->multiplier}, x);
-  } else if (weights.feeds_forward) {
-    if (!made) made = hidden(weights, x);
-    add_output(weights.down, *made,
-               {weights.ffn_norm_place, weights.ffn_post_norm, config_.block.down_multiplier}, x);
-  }
-}
-
-// Adds attention's output to the stream.
-void Forward::add_attended(const LayerWeights& weights, const ConstTensorView& attended,
-                           const TensorView& x) {
-  ConstTensorView flat{attended.data, attended.dtype,
-                       Shape{x.shape[0], attended.shape.elements() / x.shape[0]}};
-  if (latent_) flat = latent_->values(*weights.latent, attended);
-  std::optional<TensorView> around;
-  if (weights.laurel) {
-    around = laurel_->run(*weights.laurel, entered(x, attn_input(weights, x.shape[0]), 1.0));
-  }
-  add_output(weights.o, weights.attn_gate ? gated(weights, flat, x) : flat,
-             {weights.norm_place, weights.attn_post_norm, config_.block.attention_out_multiplier},
-             x);
-  if (!around) return;
-  backend_.add(x, *around, 1.0f);
-  backend_.scale(x, std::sqrt(0.5f), 0.0f);
-}
-
-// Returns what the layer's own input adds to the stream.
-TensorView Forward::layer_input_term(const LayerInput& weights, const ConstTensorView& input,
-                                     const ConstTensorView& x) {
-  const TensorView gate = layer_gate_.first(x.shape[0]);
-  const TensorView output = view_of(output_, x.shape[0], config_.dim);
-  backend_.linear(x, std::array{project_to(weights.gate, gate)});
-  backend_.activate(config_.block.activation, gate, input);
-  backend_.linear(gate, std::array{project_to(weights.out, output)});
-  backend_.norm(output, weights.post_norm.value(), output);
-  return output;
-}
-
-ConstTensorView Forward::gated(const LayerWeights& weights, const ConstTensorView& attended,
-                               const ConstTensorView& x) {
-  const ConstTensorView rows =
-      entered(x, attn_input(weights, x.shape[0]), config_.block.attention_in_multiplier);
-  return attention_gate_->run(weights.attn_gate.value(), rows, attended);
-}
-
-// The output of a layer's experts. Beside attention it waits in memory of its own.
-TensorView Forward::mix(const LayerWeights& weights, const TensorView& x) {
-  const int64_t n = x.shape[0];
-  const ConstTensorView rows = entered(x, ffn_input(weights, n), 1.0);
-  const TensorView output =
-      config_.block.parallel ? mixed_.first(n) : view_of(output_, n, config_.dim);
-  experts_->choose(*weights.experts, rows);
-  experts_->run(*weights.experts, rows, output);
-  return output;
-}
-
-// The feed-forward part of a layer with experts beside its dense part. Router, experts and dense
-// part each read the stream through a norm of their own.
-void Forward::mix_beside_dense(const LayerWeights& weights, const TensorView& x) {
-  const LayerExperts& experts = *weights.experts;
-  const int64_t n = x.shape[0];
-  const TensorView output = view_of(output_, n, config_.dim), mixed = mixed_.first(n);
-  const TensorView rows = view_of(normed_, n, config_.dim);
-  backend_.linear(hidden(weights, x), std::array{project_to(weights.down, output)});
-  backend_.norm(output, experts.beside->dense_post, output);
-  backend_.norm(x, experts.router_norm.value(), rows);
-  experts_->choose(experts, rows);
-  backend_.norm(x, experts.beside->experts, rows);
-  experts_->run(experts, rows, mixed);
-  backend_.norm(mixed, experts.beside->experts_post, mixed);
-  backend_.add(output, mixed, 1.0f);
-  join(output, {weights.ffn_norm_place, weights.ffn_post_norm}, x);
-}
-
-// The feed-forward part up to its last product.   [n, hidden_dim]
-TensorView Forward::hidden(const LayerWeights& weights, const TensorView& x) {
-  return dense_->run(weights, x, ffn_input(weights, x.shape[0]));
-}
-
-// The residual connection: adds a block's output, which is `linear` of `from`, to the stream.
-void Forward::add_output(const Linear& linear, const ConstTensorView& from, const BlockEnd& end,
-                         const TensorView& x) {
-  if (!adds_plainly(end.place, config_.block, end.multiplier)) {
-    const TensorView output = view_of(output_, x.shape[0], config_.dim);
-    backend_.linear(from, std::array{project_to(linear, output)});
-    return join(output, end, x);
-  }
-  backend_.linear(from, std::array{project_onto(linear, x)});
-  if (end.place == NormPlace::after_add) backend_.norm(x, end.norm.value(), x);
-}
-
-// The residual connection for a block's output in memory of its own.
-void Forward::join(const TensorView& output, const BlockEnd& end, const TensorView& x) {
-  if (norms_output(end.place)) backend_.norm(output, end.norm.value(), output);
-  backend_.add(x, output, static_cast<float>(config_.block.residual_multiplier * end.multiplier));
-  if (end.place == NormPlace::after_add) backend_.norm(x, end.norm.value(), x);
-}
-
 void Forward::head(const HeadWeights& weights, const TensorView& x, const ConstTensorView& rows,
                    const TensorView& logits) {
   const TensorView chosen = view_of(normed_, rows.shape[0], config_.dim);
   if (streams_) {
     streams_->merge(weights.streams, x, rows, chosen);
+  } else if (hyper_) {
+    hyper_->merge(weights.hyper, x, rows, chosen);
   } else {
     backend_.embed(x, rows, chosen);
   }

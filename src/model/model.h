@@ -13,6 +13,7 @@
 #include "model/parts/feed_forward/dense.h"
 #include "model/parts/feed_forward/experts.h"
 #include "model/parts/forward_memory.h"
+#include "model/parts/hyper.h"
 #include "model/parts/latent.h"
 #include "model/parts/laurel.h"
 #include "model/parts/layer_states.h"
@@ -113,6 +114,9 @@ class Forward {
   ConstTensorView entered(const ConstTensorView& x, const InputNorm& in, double multiplier);
   void multiply(const TensorView& x, double multiplier);
   void finish_stream(const LayerWeights& weights, const MixedRows& mixed, const TensorView& x);
+  void finish_hyper(const LayerWeights& weights, const MixedRows& mixed, const TensorView& rows);
+  ConstTensorView heads_output(const LayerWeights& weights, const ConstTensorView& attended,
+                               const ConstTensorView& x);
   void add_attended(const LayerWeights& weights, const ConstTensorView& attended,
                     const TensorView& x);
   TensorView hidden(const LayerWeights& weights, const TensorView& x);
@@ -120,6 +124,7 @@ class Forward {
   void mix_beside_dense(const LayerWeights& weights, const TensorView& x);
   TensorView layer_input_term(const LayerInput& weights, const ConstTensorView& input,
                               const ConstTensorView& x);
+  TensorView product(const Linear& linear, const ConstTensorView& from);
   void join(const TensorView& output, const BlockEnd& end, const TensorView& x);
   void add_output(const Linear& linear, const ConstTensorView& from, const BlockEnd& end,
                   const TensorView& x);
@@ -136,6 +141,7 @@ class Forward {
   std::optional<LatentForward> latent_;
   std::optional<IndexerForward> indexer_;
   std::optional<StreamsForward> streams_;
+  std::optional<HyperForward> hyper_;
   std::optional<LaurelForward> laurel_;
   std::optional<AttentionGateForward> attention_gate_;
   Tensor output_;      // [max_rows, dim]: of a block that is not added to the stream unchanged

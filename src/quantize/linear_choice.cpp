@@ -89,7 +89,17 @@ void check_unquantised(const Checkpoint& checkpoint) {
 ModelConfig written_config(const ModelConfig& config) {
   const std::span<const TensorRow> other = other_tensors(config.tensors);
   ModelConfig written = config;
-  if (!other.empty() && has_rows_of_all(config)) written.tensors = other;
+  if (other.empty() || !has_rows_of_all(config)) return written;
+  written.tensors = other;
+  if (config.other_names.empty()) return written;
+  // A row of both tables has the same name in both.
+  written.other_names.assign(other.size(), false);
+  for (size_t i = 0; i < other.size(); ++i) {
+    const auto same = [&](const TensorRow& row) { return row.name == other[i].name; };
+    const auto row = std::find_if(config.tensors.begin(), config.tensors.end(), same);
+    if (row == config.tensors.end()) continue;
+    written.other_names[i] = config.other_names[static_cast<size_t>(row - config.tensors.begin())];
+  }
   return written;
 }
 

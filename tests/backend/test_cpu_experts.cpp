@@ -13,6 +13,7 @@
 
 #include "base/rng.h"
 #include "support/backends/cpu.h"
+#include "support/reference/clamped_swiglu.h"
 
 namespace fp8kv {
 namespace {
@@ -85,13 +86,7 @@ struct Scene {
     }
     double hidden = gate / (1 + std::exp(-gate)) * up;
     if (!gated) hidden = std::max(up, 0.0) * std::max(up, 0.0);
-    if (swiglu) {
-      const double limit = double{swiglu->limit}, least = std::min(gate, limit);
-      const double within = std::clamp(up, -limit, limit);
-      hidden = swiglu->after
-                   ? std::min(gate / (1 + std::exp(-gate)), limit) * within
-                   : least / (1 + std::exp(-double{swiglu->alpha} * least)) * (within + 1);
-    }
+    if (swiglu) hidden = test::exact_clamped_swiglu(*swiglu, gate, up);
     if (dtype == DType::bf16) {
       hidden = bf16_to_float(bf16_from_float(static_cast<float>(hidden)));
     }
@@ -283,12 +278,14 @@ TEST_CASE("experts: with biases and clamped they equal plain loops in double pre
   }
 }
 
-TEST_CASE("experts: clamped after their activation they equal plain loops in double precision") {
+TEST_CASE("experts: clamped in other forms they equal plain loops in double precision") {
   for (const DType dtype : {DType::f32, DType::bf16}) {
-    for (const int64_t rows : {1, 40}) {
-      Scene scene(rows, 5, 37, 71, 3, dtype);
-      scene.swiglu = ClampedSwiglu{.limit = 0.4f, .after = true};
-      check_everywhere(scene);
+    for (const SwigluForm form : {SwigluForm::silu, SwigluForm::after}) {
+      for (const int64_t rows : {1, 40}) {
+        Scene scene(rows, 5, 37, 71, 3, dtype);
+        scene.swiglu = ClampedSwiglu{.limit = 0.4f, .form = form};
+        check_everywhere(scene);
+      }
     }
   }
 }

@@ -9,6 +9,7 @@
 #include "base/rng.h"
 #include "support/backends/compare.h"
 #include "support/backends/cpu.h"
+#include "support/reference/clamped_swiglu.h"
 
 namespace fp8kv {
 namespace {
@@ -67,7 +68,7 @@ TEST_CASE("mix_streams: adds to each stream its shares of all, in place too") {
       const Tensor out = test::tensor_of(*backend, into, {kRows, to, kDim});
       const TensorView& to_view = in_place ? in.view() : out.view();
       backend->mix_streams(in.view(), test::tensor_of(*backend, shares, {kRows, to * from}).view(),
-                           0.5f, to_view);
+                           {.more = 0.5f}, to_view);
       return test::floats_of(*backend, to_view);
     };
     std::vector<double> expected, allowed;
@@ -87,6 +88,15 @@ TEST_CASE("mix_streams: adds to each stream its shares of all, in place too") {
     test::expect_close(mixed(y, false), expected, allowed);
     if (from == to) CHECK(mixed(x, true) == mixed(x, false));
   }
+}
+
+TEST_CASE("mix_streams: sums take the place of what was there") {
+  const auto backend = make_cpu_backend(2);
+  const std::vector<float> x = {1, 2, 10, 20}, shares = {0.5f, 0.25f, 2, -1};
+  const Tensor streams = test::tensor_of(*backend, x, {1, 2, 2});
+  backend->mix_streams(streams.view(), test::tensor_of(*backend, shares, {1, 4}).view(),
+                       {.onto = false}, streams.view());
+  CHECK(test::floats_of(*backend, streams.view()) == std::vector<float>{3, 6, -8, -16});
 }
 
 TEST_CASE("match_rms: rows become as large as others, and rows of nearly nothing stay small") {
@@ -127,20 +137,16 @@ TEST_CASE("xielu: what double precision gives on both sides of 0") {
   CHECK(std::isnan(test::floats_of(*backend, bad.view())[0]));
 }
 
-TEST_CASE("clamped_swiglu: what double precision gives, before the activation and after it") {
+TEST_CASE("clamped_swiglu: every form is what double precision gives") {
   const auto backend = make_cpu_backend(1);
   const std::vector<float> gates = {-7, -0.5f, 0, 0.5f, 3, 90}, ups = {2, -0.25f, 5, -9, 0.5f, 1};
-  for (const bool after : {false, true}) {
-    const ClampedSwiglu how{.alpha = 1.3f, .limit = 0.75f, .after = after};
-    const double limit = 0.75, alpha = double{how.alpha};
+  for (const SwigluForm form : {SwigluForm::plus_one, SwigluForm::silu, SwigluForm::after}) {
+    const ClampedSwiglu how{.alpha = 1.3f, .limit = 0.75f, .form = form};
     const Tensor rows = test::tensor_of(*backend, gates, {2, 3});
     backend->clamped_swiglu(how, rows.view(), test::tensor_of(*backend, ups, {2, 3}).view());
     const std::vector<float> out = test::floats_of(*backend, rows.view());
     for (size_t i = 0; i < out.size(); ++i) {
-      const double gate = double{gates[i]}, least = std::min(gate, limit);
-      const double up = std::clamp(double{ups[i]}, -limit, limit);
-      const double expected = after ? std::min(gate / (1 + std::exp(-gate)), limit) * up
-                                    : least / (1 + std::exp(-alpha * least)) * (up + 1);
+      const double expected = test::exact_clamped_swiglu(how, double{gates[i]}, double{ups[i]});
       CHECK(out[i] == doctest::Approx(expected).epsilon(1e-6));
     }
     const float nan = std::numeric_limits<float>::quiet_NaN();

@@ -19,6 +19,7 @@ import math
 import os
 import pathlib
 import platform
+import re
 import sys
 import tempfile
 
@@ -677,7 +678,9 @@ def spread(name, shape, config):
     """base and amplitude: activations stay near 1, and no norm, bias or embedding is near what it would be left out."""
     if name.endswith((".bias", "_proj_bias")):
         return 0.0, 0.8
-    if name.endswith(("sinks", "sink_bias")):
+    if name.endswith(("hc_base", "hc_head_base")):
+        return 0.0, 0.8
+    if name.endswith(("sinks", "sink_bias", "sink_param")):
         return 0.5, 1.5
     if name.endswith(("correction_bias", "expert_bias", "router_bias")):
         return 0.0, 0.3
@@ -862,7 +865,10 @@ def is_turned(name, config):
 
 
 def published_hybrid(name, shape, config):
-    """What published files of OLMo Hybrid and Kimi Linear have in place of a tensor that transformers 5.24 saves."""
+    """What published files of these families have in place of a tensor that transformers 5.24 saves."""
+    if config["model_type"] == "hy_v4":
+        name = re.sub(r"hc_pre\.(hc_\w+_layer)", r"\1.hc_pre", name).replace("hc_pre.hc_head", "hc_head")
+        name = re.sub(r"(mlp|shared_experts)\.linear_gate", r"\1.gate_proj", name)
     if config["model_type"] == "kimi_linear" and ".block_sparse_moe." in name and not any(
             part in name for part in (".experts.", ".gate.", "shared_experts.")):
         name = name.replace(".block_sparse_moe.", ".mlp.")
@@ -876,7 +882,7 @@ def published_hybrid(name, shape, config):
 
 def published_shapes(config):
     shapes = {}
-    if config["model_type"] in ("olmo_hybrid", "kimi_linear") and config.get("transformers_version") != "5.24.0":
+    if config["model_type"] in ("olmo_hybrid", "kimi_linear", "hy_v4") and config.get("transformers_version") != "5.24.0":
         return dict(published_hybrid(name, shape, config) for name, shape in saved_shapes(config).items())
     for name, shape in saved_shapes(stand_in(config)).items():
         if name.startswith("model.embed_tokens_extend.") and not name.endswith("img_projection_up.weight"):

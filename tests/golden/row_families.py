@@ -130,6 +130,16 @@ AXK1 = without(family("AXK1ForCausalLM", "axk1", n_routed_experts=8, n_shared_ex
                       first_k_dense_replace=1, moe_layer_freq=1, n_group=4, topk_group=2, norm_topk_prob=True, routed_scaling_factor=2.5,
                       scoring_func="sigmoid", attention_bias=False, pad_token_id=0, **{**LATENT, **UNTIED, "num_hidden_layers": 3,
                                                                                         "rms_norm_eps": 0.03}))
+HY_V4 = {**family("HYV4ForCausalLM", "hy_v4", n_routed_experts=6, n_shared_experts=1, num_experts_per_tok=2, moe_intermediate_size=24,
+                  layer_types=["deepseek_sparse_attention"] * 3, mlp_layer_types=["dense", "sparse", "sparse"], norm_topk_prob=True,
+                  routed_scaling_factor=1.7, attention_bias=False, index_topk=16, index_head_dim=10, index_n_heads=12,
+                  indexer_types=["full", "shared", "full"], hc_mult=4, hc_magnitude=1.5, hc_eps=0.05, swiglu_limit=0.6, learnable_sink_init=0.0,
+                  enable_ihc=True, gated_mla=True, gating_type="elementwise", learnable_sink=True, enable_lm_head_fp32=True, mtp_loss_factor=0.1,
+                  num_nextn_predict_layers=1, pad_token_id=0), **LATENT, **UNTIED, "num_hidden_layers": 3, "rms_norm_eps": 0.03}
+HY_V4_SAVED = {**new_keys(without(HY_V4, "enable_ihc", "gated_mla", "gating_type", "learnable_sink", "enable_lm_head_fp32", "mtp_loss_factor",
+                                  "num_nextn_predict_layers")),
+               "layer_types": ["indexed_attention"] * 3, "n_group": 1, "topk_group": 1, "head_dim": 6, "qk_head_dim": 16,
+               "output_router_logits": False, "transformers_version": "5.24.0"}
 SEED_OSS = family("SeedOssForCausalLM", "seed_oss", head_dim=12, attention_bias=True, attention_out_bias=False, mlp_bias=False,
                   pad_token_id=0, **UNTIED)
 SOLAR_OPEN = family("SolarOpenForCausalLM", "solar_open", head_dim=12, attention_bias=False, moe_intermediate_size=24,
@@ -336,6 +346,13 @@ CASES = {
     "axk1-new-keys": {**new_keys(AXK1, rope_type="yarn", rope_theta=30.0, factor=4.0, original_max_position_embeddings=16, beta_fast=32, beta_slow=1,
                                  mscale=0.7, mscale_all_dim=1.3), "first_k_dense_replace": 0, "topk_method": "noaux_tc", "rope_interleave": False,
                       "n_shared_experts": 2, "num_hidden_layers": 2, "v_head_dim": 12, **TIED},
+    "hy-v4": HY_V4,
+    "hy-v4-seven": {**without(HY_V4, "indexer_types"), "num_attention_heads": 7, "num_key_value_heads": 7, "hidden_size": 56, "hc_mult": 3,
+                    "num_hidden_layers": 4, "layer_types": ["deepseek_sparse_attention"] * 4, "mlp_layer_types": ["sparse"] * 4, "hc_magnitude": 2.0,
+                    "hc_eps": 1e-6, "v_head_dim": 26, "n_shared_experts": 2, "rope_theta": 30.0},
+    "hy-v4-saved": {**HY_V4_SAVED, "hc_mult": 2, "swiglu_limit": 0.9},
+    "hy-v4-saved-dense": {**HY_V4_SAVED, "num_hidden_layers": 2, "layer_types": ["indexed_attention"] * 2, "mlp_layer_types": ["dense"] * 2,
+                          "indexer_types": ["full", "full"], "index_topk": 64, **TIED},
     "seed-oss": SEED_OSS,
     "seed-oss-no-bias": {**SEED_OSS, **SEVEN, "attention_bias": False, "attention_out_bias": True, "mlp_bias": True},
     "seed-oss-new-keys": {**new_keys(SEED_OSS), "num_key_value_heads": 4, **TIED},

@@ -59,16 +59,68 @@ TEST_CASE("gpu mix_streams: as on the CPU, in place too") {
   const std::vector<float> shares = random_values(3, kRows * 16, DType::f32);
   check_like_cpu(4 * kDim, 8, [&](Backend& backend, const TensorView& x, DType) {
     const TensorView streams = reshaped(x, {kRows, 4, kDim});
-    backend.mix_streams(streams, put(backend, shares, DType::f32, {kRows, 16}).view(), 0.0f,
-                        streams);
+    backend.mix_streams(streams, put(backend, shares, DType::f32, {kRows, 16}).view(), {}, streams);
   });
   check_like_cpu(4 * kDim, 4, [&](Backend& backend, const TensorView& x, DType dtype) {
     const std::vector<float> one = random_values(4, kRows * kDim, dtype);
     const std::vector<float> four(shares.begin(), shares.begin() + kRows * 4);
     backend.mix_streams(put(backend, one, x.dtype, {kRows, 1, kDim}).view(),
-                        put(backend, four, DType::f32, {kRows, 4}).view(), 1.0f,
+                        put(backend, four, DType::f32, {kRows, 4}).view(), {.more = 1.0f},
                         reshaped(x, {kRows, 4, kDim}));
   });
+  check_like_cpu(4 * kDim, 8, [&](Backend& backend, const TensorView& x, DType) {
+    const TensorView streams = reshaped(x, {kRows, 4, kDim});
+    backend.mix_streams(streams, put(backend, shares, DType::f32, {kRows, 16}).view(),
+                        {.onto = false}, streams);
+  });
+}
+
+TEST_CASE("gpu hyper_shares: as on the CPU, with a scale and a base of any type") {
+  constexpr int64_t kCount = 4, kWidth = (2 + kCount) * kCount;
+  const HyperConfig config{
+      .count = kCount, .eps = 1e-3, .most_written = 1.5, .write_eps = 0.01, .rounds = 5};
+  for (const DType dtype : kComputeTypes) {
+    CAPTURE(std::string(dtype_name(dtype)));
+    const std::vector<float> x = random_values(1, kRows * kCount * kDim, dtype);
+    const std::vector<float> products = random_values(2, kRows * kWidth, DType::f32);
+    const std::vector<float> scale = random_values(3, 3, dtype);
+    const std::vector<float> base = random_values(4, kWidth, dtype);
+    for (const int64_t kinds : {1, 2, 3}) {
+      const int64_t width = kinds == 3 ? kWidth : kinds * kCount;
+      const auto shares = [&](Backend& backend, DType as) {
+        const std::vector<float> first(products.begin(), products.begin() + kRows * width);
+        const std::vector<float> own_base(base.begin(), base.begin() + width);
+        const std::vector<float> own_scale(scale.begin(), scale.begin() + kinds);
+        const Tensor read = backend.allocate(DType::f32, Shape{kRows, kCount});
+        const Tensor write = backend.allocate(DType::f32, Shape{kRows, kCount});
+        const Tensor mix = backend.allocate(DType::f32, Shape{kRows, kCount * kCount});
+        HyperShares out{.read = read.view()};
+        if (kinds > 1) out.write = write.view();
+        if (kinds > 2) out.mix = mix.view();
+        const Tensor rows = put(backend, x, as, {kRows, kCount * kDim});
+        const Tensor raw = put(backend, first, DType::f32, {kRows, width});
+        const Tensor scales = put(backend, own_scale, as, {kinds});
+        const Tensor bases = put(backend, own_base, as, {width});
+        backend.hyper_shares({rows.view(), raw.view(), scales.view(), bases.view(), 1e-5f}, config,
+                             out);
+        std::vector<float> all = get(backend, read.view());
+        for (const auto& more : {out.write, out.mix}) {
+          if (!more) continue;
+          const std::vector<float> of = get(backend, *more);
+          all.insert(all.end(), of.begin(), of.end());
+        }
+        return all;
+      };
+      std::vector<double> expected, allowed;
+      for (const float value : shares(*make_cpu_backend(1), DType::f32)) {
+        expected.push_back(double{value});
+        // Chains of five squares and 13 levels, then up to nine quotients of sums of four.
+        allowed.push_back(test::allowed(2.0, double{value}, 64, DType::f32));
+      }
+      test::on_every_backend(
+          [&](Backend& backend) { test::expect_close(shares(backend, dtype), expected, allowed); });
+    }
+  }
 }
 
 TEST_CASE("gpu match_rms: as on the CPU") {
@@ -89,8 +141,8 @@ TEST_CASE("gpu xielu: as on the CPU, for rows of whole vectors and others") {
 }
 
 TEST_CASE("gpu clamped_swiglu: as on the CPU, for rows of whole vectors and others") {
-  for (const bool after : {false, true}) {
-    const ClampedSwiglu how{.alpha = 1.3f, .limit = 0.4f, .after = after};
+  for (const SwigluForm form : {SwigluForm::plus_one, SwigluForm::silu, SwigluForm::after}) {
+    const ClampedSwiglu how{.alpha = 1.3f, .limit = 0.4f, .form = form};
     for (const int64_t width : {kDim, int64_t{256}}) {
       check_like_cpu(width, 8, [&](Backend& backend, const TensorView& x, DType dtype) {
         const std::vector<float> up = random_values(6, kRows * width, dtype);

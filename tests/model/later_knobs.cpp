@@ -119,7 +119,7 @@ const Knob kKnobs[] = {
     {"swiglus, of shared experts", "step3.7-seven",
      [](ModelConfig& c) { c.swiglus[0].dense.reset(); }},
     {"swiglus, clamped after the activation", "step3.7",
-     [](ModelConfig& c) { c.swiglus[1].routed->after = false; }},
+     [](ModelConfig& c) { c.swiglus[1].routed->form = SwigluForm::plus_one; }},
     {"attention_scale, beside a gate of heads", "step3.7",
      [](ModelConfig& c) { c.block.attention_scale = 0; }},
     {"rotary_dim, of layers without a window, by a list", "step3.5-seven",
@@ -220,6 +220,29 @@ const Knob kKnobs[] = {
      [](ModelConfig& c) { c.ropes[0].pairs = RopePairs::halves; }},
     {"experts.shared_hidden_dim, beside experts for images", "ernie4_5-vl",
      [](ModelConfig& c) { c.experts->shared_hidden_dim = 0; }},
+    {"hyper.eps", "hy-v4", [](ModelConfig& c) { c.hyper->eps = 0; }},
+    {"hyper.write_eps", "hy-v4", [](ModelConfig& c) { c.hyper->write_eps = 0; }},
+    {"hyper.most_written", "hy-v4", [](ModelConfig& c) { c.hyper->most_written = 2; }},
+    {"sinks, behind a latent", "hy-v4-saved", [](ModelConfig& c) { c.block.sinks = false; }},
+    {"attention_gate, of elements, behind a latent", "hy-v4-saved-dense",
+     [](ModelConfig& c) { c.block.attention_gate = AttentionGate::none; }},
+    {"indexer.rotates_last", "hy-v4", [](ModelConfig& c) { c.indexer->rotates_last = false; }},
+    {"indexer.norm_eps", "hy-v4", [](ModelConfig& c) { c.indexer->norm_eps = 1e-6; }},
+    {"indexer, that some layers share", "hy-v4-seven", [](ModelConfig& c) { c.indexer.reset(); }},
+    {"swiglus, of routed experts alone", "hy-v4",
+     [](ModelConfig& c) {
+       for (LayerSwiglu& each : c.swiglus) each.dense = each.routed;
+     }},
+    {"swiglus, clamped before silu", "hy-v4-seven",
+     [](ModelConfig& c) {
+       for (LayerSwiglu& each : c.swiglus) each.routed->form = SwigluForm::after;
+     }},
+    {"experts.choice_bias, between streams", "hy-v4",
+     [](ModelConfig& c) { c.experts->choice_bias = false; }},
+    {"experts.scale, between streams", "hy-v4-saved",
+     [](ModelConfig& c) { c.experts->routing.scale = 1; }},
+    {"rope.pairs, between streams", "hy-v4-seven",
+     [](ModelConfig& c) { c.ropes[0].pairs = RopePairs::neighbours; }},
     {"latent.norm_eps, beside states", "kimi-linear-q-rank",
      [](ModelConfig& c) { c.latent->norm_eps = 0.1; }},
 };
@@ -239,7 +262,7 @@ const Knob kKnobs[] = {
                                of_v_dim, width] = RecurrenceConfig{};
   [[maybe_unused]] const auto [by_in, by_gate, by_v, by_k, by_q, by_step, by_out] =
       StateMultipliers{};
-  [[maybe_unused]] const auto [alpha, limit, after] = ClampedSwiglu{};
+  [[maybe_unused]] const auto [alpha, limit, form] = ClampedSwiglu{};
   [[maybe_unused]] const auto [swiglu_of_experts, dense_swiglu] = LayerSwiglu{};
   // A sigmoid of attn_gate shares a tensor with Q: without it no table of tensors fits. Without
   // window_sinks there are too few tensors. epsilon is too small to show in any model.
@@ -248,7 +271,8 @@ const Knob kKnobs[] = {
   // The tensors' shapes give n_heads and size, and their dtypes f32_weights. Attention's rotation
   // is the indexer's too.
   [[maybe_unused]] const auto [n_heads, size, index_rope_dim, top_k, block, local_blocks,
-                               by_kv_head, index_pairs, f32_weights] = IndexerConfig{};
+                               by_kv_head, index_pairs, rotates_last, index_eps, f32_weights] =
+      IndexerConfig{};
   [[maybe_unused]] const auto [norm, plus_one, last_whole, norm_bias, place, states_before,
                                parallel, shared_norm, qk, q_by, attn_gate, qk_bias, v_norm,
                                activation, xielu, gated, head_bias, head_normed, embed, residual,
@@ -257,6 +281,9 @@ const Knob kKnobs[] = {
                                logit_cap, layer_scale] = BlockConfig{};
   // The tensors' shapes give count.
   [[maybe_unused]] const auto [streams, active, scaled] = StreamsConfig{};
+  // The tensors' shapes give count, and their dtypes f32_product.
+  [[maybe_unused]] const auto [connected, hyper_eps, most_written, write_eps, rounds, plain_head,
+                               f32_product] = HyperConfig{};
   // The tensors' shapes give all of these except norm_eps.
   [[maybe_unused]] const auto [rank, rope_dim, nope_dim, v_dim, q_rank, latent_eps] =
       LatentConfig{};

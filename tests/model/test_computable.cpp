@@ -244,49 +244,6 @@ TEST_CASE("tensor rows: rows for what a config has not are no mistake, two for o
         "expected 1");
 }
 
-TEST_CASE("computable: streams, ways around attention and experts beside others are as computed") {
-  const auto with_streams = [](ModelConfig& config) {
-    config.streams = StreamsConfig{4, 0, true};
-    config.layer_input_dim = 8;
-  };
-  ModelConfig streams = tiny_model();
-  with_streams(streams);
-  check_computable(streams);
-  CHECK(refusal([&](ModelConfig& config) {
-          with_streams(config);
-          config.streams->active = 4;
-        }) == "LlamaForCausalLM: stream 4 of 4 is computed with, expected one of 2 to 8");
-  CHECK(refusal([&](ModelConfig& config) {
-          with_streams(config);
-          config.layer_input_dim = 0;
-        }).starts_with("LlamaForCausalLM: several streams are in layers that keep a state, "));
-  CHECK(refusal([](ModelConfig& config) {
-          config.laurel_rank = 2;
-          config.block.parallel = true;
-        }).starts_with("LlamaForCausalLM: attention has a way around it in blocks side by side"));
-  CHECK(refusal([](ModelConfig& config) {
-          config.gate_cuts.assign(2, 0.5);
-          config.block.gated = false;
-        }) ==
-        "LlamaForCausalLM: a gate that is cut off is in blocks without one, expected gated "
-        "ones");
-  CHECK(refusal([](ModelConfig& config) {
-          config.experts.emplace();
-          config.experts->beside_dense = config.experts->router_norm = true;
-        }).starts_with("LlamaForCausalLM: experts are beside a dense part in blocks that are "));
-  CHECK(refusal([](ModelConfig& config) {
-          config.experts.emplace();
-          config.experts->post_norm = true;
-          config.block.norm_place = NormPlace::around;
-        }) ==
-        "LlamaForCausalLM: the output of experts has a norm of its own in blocks with norms of the "
-        "output, expected NormPlace::before");
-  CHECK(refusal([](ModelConfig& config) {
-          config.experts.emplace();
-          config.experts->router_norm = true;
-        }).starts_with("LlamaForCausalLM: the router has a norm of its own, or experts "));
-}
-
 TEST_CASE("computable: an indexer fits its attention") {
   const auto refused = [](const std::function<void(IndexerConfig&)>& change) {
     return refusal([&](ModelConfig& config) {

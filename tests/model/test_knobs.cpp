@@ -87,6 +87,7 @@ TEST_CASE("knobs: a model without one is another model, unless other parts tell"
                                       "layer_token_multiplier",
                                       "layer_vocab_size",
                                       "sinks",
+                                      "sinks, behind a latent",
                                       "sinks, in layers with a window",
                                       "turning_pairs",
                                       "turning_pairs, beside convolutions",

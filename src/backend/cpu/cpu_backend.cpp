@@ -9,6 +9,7 @@
 #include "backend/cpu/attention/cpu_attention.h"
 #include "backend/cpu/attention/cpu_choose_tokens.h"
 #include "backend/cpu/attention/cpu_rope.h"
+#include "backend/cpu/cpu_hyper.h"
 #include "backend/cpu/cpu_recurrence.h"
 #include "backend/cpu/cpu_route.h"
 #include "backend/cpu/cpu_sample.h"
@@ -264,9 +265,13 @@ class CpuBackend : public Backend {
   void scale_columns(const TensorView& x, const ConstTensorView& weight) override {
     cpu_scale_columns(pool_, x, weight);
   }
-  void mix_streams(const ConstTensorView& x, const ConstTensorView& shares, float more,
+  void mix_streams(const ConstTensorView& x, const ConstTensorView& shares, const StreamSum& how,
                    const TensorView& y) override {
-    cpu_mix_streams(pool_, x, shares, more, y);
+    cpu_mix_streams(pool_, x, shares, how, y);
+  }
+  void hyper_shares(const HyperRows& rows, const HyperConfig& config,
+                    const HyperShares& out) override {
+    cpu_hyper_shares(pool_, rows, config, out);
   }
   void match_rms(const TensorView& x, const ConstTensorView& like) override {
     cpu_match_rms(pool_, x, like);

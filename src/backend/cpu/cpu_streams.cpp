@@ -55,7 +55,7 @@ void cpu_scale_columns(ThreadPool& pool, const TensorView& x, const ConstTensorV
 }
 
 void cpu_mix_streams(ThreadPool& pool, const ConstTensorView& x, const ConstTensorView& shares,
-                     float more, const TensorView& y) {
+                     const StreamSum& how, const TensorView& y) {
   const int64_t from = x.shape[1], to = y.shape[1], dim = x.shape[2];
   FP8KV_ASSERT(x.dtype == DType::f32 && y.dtype == DType::f32 && shares.dtype == DType::f32);
   FP8KV_ASSERT(from <= kMostStreams && to <= kMostStreams && y.shape[2] == dim);
@@ -69,9 +69,9 @@ void cpu_mix_streams(ThreadPool& pool, const ConstTensorView& x, const ConstTens
       for (int64_t s = 0; s < to; ++s) {
         float sum = 0;
         for (int64_t k = 0; k < from; ++k) {
-          sum += (of_row[s * from + k] + more) * read[static_cast<size_t>(k)];
+          sum += (of_row[s * from + k] + how.more) * read[static_cast<size_t>(k)];
         }
-        out[s * dim + i] += sum;
+        out[s * dim + i] = how.onto ? out[s * dim + i] + sum : sum;
       }
     }
   });

@@ -9,7 +9,7 @@ namespace fp8kv {
 // See the functions of Backend with the same names.
 void cpu_scale_columns(ThreadPool& pool, const TensorView& x, const ConstTensorView& weight);
 void cpu_mix_streams(ThreadPool& pool, const ConstTensorView& x, const ConstTensorView& shares,
-                     float more, const TensorView& y);
+                     const StreamSum& how, const TensorView& y);
 void cpu_match_rms(ThreadPool& pool, const TensorView& x, const ConstTensorView& like);
 void cpu_cut_below(ThreadPool& pool, const TensorView& x, float deviations);
 

@@ -153,6 +153,8 @@ void add_indexer(const IndexerConfig& indexer, ConfigNumbers& out) {
   out.add("index_n_heads", indexer.n_heads);
   out.add("index_head_dim", indexer.head_dim);
   if (indexer.pairs == RopePairs::neighbours) out.add("indexer_rope_interleave", true);
+  out.add_unless(false, "indexer_rotates_last", indexer.rotates_last);
+  out.add_unless(1e-6, "indexer_norm_eps", indexer.norm_eps);
   out.add_unless(int64_t{1}, "index_block_size", indexer.block);
   out.add_unless(int64_t{0}, "index_local_blocks", indexer.local_blocks);
 }
@@ -249,6 +251,15 @@ void add_streams(const ModelConfig& config, ConfigNumbers& out) {
               return cat(config.gate_cuts[static_cast<size_t>(i)]);
             }));
   }
+  if (config.hyper) {
+    const HyperConfig usual, &hyper = *config.hyper;
+    out.add("hc_mult", hyper.count);
+    out.add("hc_eps", hyper.eps);
+    out.add_unless(usual.most_written, "hc_magnitude", hyper.most_written);
+    out.add_unless(usual.write_eps, "hc_write_eps", hyper.write_eps);
+    out.add_unless(usual.rounds, "hc_sinkhorn_iters", hyper.rounds);
+    out.add_unless(usual.plain_head, "hc_plain_head", hyper.plain_head);
+  }
   if (!config.streams) return;
   out.add("altup_num_inputs", config.streams->count);
   out.add("altup_active_idx", config.streams->active);
@@ -311,7 +322,15 @@ const ClampedSwiglu* one_swiglu(const std::vector<LayerSwiglu>& swiglus) {
 
 std::string swiglu_text(const std::optional<ClampedSwiglu>& swiglu) {
   if (!swiglu) return "none";
-  return swiglu->after ? cat(swiglu->limit, " after") : cat(swiglu->limit, " by ", swiglu->alpha);
+  switch (swiglu->form) {
+    case SwigluForm::plus_one:
+      return cat(swiglu->limit, " by ", swiglu->alpha);
+    case SwigluForm::silu:
+      return cat(swiglu->limit, " before");
+    case SwigluForm::after:
+      return cat(swiglu->limit, " after");
+  }
+  assertion_failed("a SwigluForm", __FILE__, __LINE__);
 }
 
 void add_swiglus(const ModelConfig& config, ConfigNumbers& out) {
@@ -320,6 +339,8 @@ void add_swiglus(const ModelConfig& config, ConfigNumbers& out) {
     const ClampedSwiglu usual;
     out.add_unless(usual.alpha, "swiglu_alpha", swiglu->alpha);
     out.add_unless(usual.limit, "swiglu_limit", swiglu->limit);
+    out.add_unless(false, "swiglu_without_one", swiglu->form == SwigluForm::silu);
+    out.add_unless(false, "swiglu_clamped_after", swiglu->form == SwigluForm::after);
     return;
   }
   out.add("swiglu_limits", by_layer(config.n_layers(), [&](int64_t i) {

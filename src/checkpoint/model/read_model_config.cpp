@@ -317,6 +317,9 @@ ModelConfig read_model_config(const Checkpoint& checkpoint) {
   if (config.experts) {
     config.experts->f32_router = are_f32(TensorRole::router, checkpoint, config, expected);
   }
+  if (config.hyper) {
+    config.hyper->f32_product = are_f32(TensorRole::hyper_attn, checkpoint, config, expected);
+  }
   if (config.indexer && !config.indexer->by_kv_head) {
     config.indexer->f32_weights = are_f32(TensorRole::index_weights, checkpoint, config, expected);
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -86,15 +87,20 @@ bool has_other_name(const Checkpoint& checkpoint, const ModelConfig& config, siz
   ModelConfig other = config;
   other.other_names.assign(config.tensors.size(), false);
   other.other_names[number] = true;
-  for (int64_t layer = 0; layer < config.n_layers(); ++layer) {
-    const std::vector<ModelTensor> usual = layer_tensors(config, layer);
-    const std::vector<ModelTensor> named = layer_tensors(other, layer);
+  const auto in = [&](const std::vector<ModelTensor>& usual,
+                      const std::vector<ModelTensor>& named) -> std::optional<bool> {
     for (size_t i = 0; i < usual.size(); ++i) {
       if (usual[i].name == named[i].name) continue;
       return !has_weight(checkpoint, usual[i].name) && has_weight(checkpoint, named[i].name);
     }
+    return std::nullopt;
+  };
+  for (int64_t layer = 0; layer < config.n_layers(); ++layer) {
+    if (const auto found = in(layer_tensors(config, layer), layer_tensors(other, layer))) {
+      return *found;
+    }
   }
-  return false;
+  return in(outer_tensors(config), outer_tensors(other)).value_or(false);
 }
 
 // Picks the names that files of some versions have instead of the usual ones.

@@ -19,8 +19,9 @@ int64_t key_bytes(int64_t head_dim) {
 
 // Whether each layer's indexer chooses tokens itself; else the layer reuses the choice of the last
 // layer that did. As in transformers' GlmMoeDsaConfig, the config has a list, a pattern of letters,
-// or a step: every index_topk_freq-th layer from index_skip_topk_offset on. In other families every
-// layer chooses.
+// or a step: every index_topk_freq-th layer from index_skip_topk_offset on. HY V4 has a list, or
+// the first layer chooses, and every fourth from the second on. In other families every layer
+// chooses.
 std::vector<bool> choosing_layers(const Json& text, int64_t n_layers) {
   std::vector<bool> chooses(static_cast<size_t>(n_layers), true);
   const auto check = [&](const Json& member, size_t count) {
@@ -33,6 +34,8 @@ std::vector<bool> choosing_layers(const Json& text, int64_t n_layers) {
   if (const auto types = text.find("indexer_types")) {
     check(*types, types->is_array() ? types->size() : 0);
     for (size_t i = 0; i < chooses.size(); ++i) chooses[i] = (*types)[i].as_string() == "full";
+  } else if (text.get_string("model_type", "") == "hy_v4") {
+    for (size_t i = 1; i < chooses.size(); ++i) chooses[i] = (i - 1) % 4 == 0;
   } else if (pattern) {
     const std::string letters = pattern->as_string();
     check(*pattern, letters.size());
@@ -99,7 +102,7 @@ int64_t index_number(const Json& text, const char* key, const char* published, i
 
 bool has_indexer(const Json& text) {
   const std::string type = text.get_string("model_type", "");
-  if (type == "deepseek_v32" || type == "glm_moe_dsa") return true;
+  if (type == "deepseek_v32" || type == "glm_moe_dsa" || type == "hy_v4") return true;
   if (is_minimax_m3(text)) {
     const std::vector<bool> indexed = indexed_layers(text);
     return std::find(indexed.begin(), indexed.end(), true) != indexed.end();
@@ -108,7 +111,7 @@ bool has_indexer(const Json& text) {
   if (!indexer) return false;
   fail(indexer->where(), ": is ", indexer->brief(),
        ": a sparse indexer, which chooses what each token sees, is not known of model_type ",
-       quote(type), ", expected 'deepseek_v32', 'glm_moe_dsa' or 'minimax_m3_vl_text'");
+       quote(type), ", expected 'deepseek_v32', 'glm_moe_dsa', 'hy_v4' or 'minimax_m3_vl_text'");
 }
 
 void describe_indexer(const Json& text, ModelDescription& out) {

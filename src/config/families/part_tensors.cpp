@@ -148,4 +148,52 @@ RoleTensor tensor_of_drafter(TensorRole role, const ModelConfig& config) {
   return {{drafter.dim}, exists};
 }
 
+RoleTensor tensor_of_streams(TensorRole role, const ModelConfig& config) {
+  const bool exists = config.streams.has_value();
+  const StreamsConfig streams = config.streams.value_or(StreamsConfig());
+  const int64_t count = streams.count;
+  switch (role) {
+    case stream_in:
+    case stream_out:
+      return {{config.dim, config.dim}, exists};
+    case stream_norm:
+      return {{config.dim}, exists};
+    case stream_router:
+      return {{count, config.dim}, exists};
+    case stream_predict:
+      return {{count * count, count}, exists};
+    case stream_correct:
+      return {{count, count}, exists};
+    case stream_scale:
+      return {{config.dim}, exists && streams.scaled};
+    default:
+      assertion_failed("a TensorRole of streams", __FILE__, __LINE__);
+  }
+}
+
+RoleTensor tensor_of_hyper(TensorRole role, const ModelConfig& config) {
+  const bool exists = config.hyper.has_value();
+  const HyperConfig hyper = config.hyper.value_or(HyperConfig());
+  const bool has_head = exists && !hyper.plain_head;
+  switch (role) {
+    case hyper_attn:
+    case hyper_ffn:
+      return {{hyper.weights(), hyper.count * config.dim}, exists};
+    case hyper_attn_base:
+    case hyper_ffn_base:
+      return {{hyper.weights()}, exists};
+    case hyper_attn_scale:
+    case hyper_ffn_scale:
+      return {{hyper.scales()}, exists};
+    case hyper_head:
+      return {{hyper.count, hyper.count * config.dim}, has_head};
+    case hyper_head_base:
+      return {{hyper.count}, has_head};
+    case hyper_head_scale:
+      return {{1}, has_head};
+    default:
+      assertion_failed("a TensorRole of hyper-connections", __FILE__, __LINE__);
+  }
+}
+
 }  // namespace fp8kv

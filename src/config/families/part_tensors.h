@@ -1,5 +1,5 @@
-// Tensors of parts that only some layers have: experts, a state, latent attention. tensor_table has
-// all other tensors. Internal to config.
+// Tensors of parts that only some models or layers have: experts, a state, latent attention,
+// several streams. tensor_table has all other tensors. Internal to config.
 #pragma once
 
 #include "core/model/config.h"
@@ -23,6 +23,10 @@ RoleTensor tensor_of_state(TensorRole role, const ModelConfig& config, bool has_
 // The tensor of a role of latent attention. It exists only in layers with latent attention. Only
 // matrices that read the layer's input may have a bias.
 RoleTensor tensor_of_latent(TensorRole role, const ModelConfig& config, bool attends);
+
+// The tensor of a role of streams, and of hyper-connections. It exists only in models with these.
+RoleTensor tensor_of_streams(TensorRole role, const ModelConfig& config);
+RoleTensor tensor_of_hyper(TensorRole role, const ModelConfig& config);
 
 // The tensor of a role of a sparse indexer. It exists only in layers that choose tokens themselves.
 RoleTensor tensor_of_drafter(TensorRole role, const ModelConfig& config);

@@ -48,30 +48,6 @@ bool is_of_state(TensorRole role) {
   return role >= state_q && role <= state_out;
 }
 
-// The tensor of a role of streams. It exists only in models with several streams.
-RoleTensor tensor_of_streams(TensorRole role, const ModelConfig& config) {
-  const bool exists = config.streams.has_value();
-  const StreamsConfig streams = config.streams.value_or(StreamsConfig());
-  const int64_t count = streams.count;
-  switch (role) {
-    case stream_in:
-    case stream_out:
-      return {{config.dim, config.dim}, exists};
-    case stream_norm:
-      return {{config.dim}, exists};
-    case stream_router:
-      return {{count, config.dim}, exists};
-    case stream_predict:
-      return {{count * count, count}, exists};
-    case stream_correct:
-      return {{count, count}, exists};
-    case stream_scale:
-      return {{config.dim}, exists && streams.scaled};
-    default:
-      assertion_failed("a TensorRole of streams", __FILE__, __LINE__);
-  }
-}
-
 // The layer with the fewest KV heads says in how many parts every layer's Q, K and V are fused.
 int64_t fewest_kv_heads(const ModelConfig& config) {
   int64_t fewest = config.n_kv_heads();
@@ -168,6 +144,16 @@ RoleTensor tensor_of(TensorRole role, const ModelConfig& config, int64_t layer) 
     case stream_scale:
     case stream_out:
       return tensor_of_streams(role, config);
+    case hyper_attn:
+    case hyper_attn_base:
+    case hyper_attn_scale:
+    case hyper_ffn:
+    case hyper_ffn_base:
+    case hyper_ffn_scale:
+    case hyper_head:
+    case hyper_head_base:
+    case hyper_head_scale:
+      return tensor_of_hyper(role, config);
     case laurel_down:
       return {{config.laurel_rank, config.dim}, config.laurel_rank > 0};
     case laurel_up:
@@ -210,7 +196,10 @@ RoleTensor tensor_of(TensorRole role, const ModelConfig& config, int64_t layer) 
       if (config.latent) return tensor_of_latent(role, config, attends);
       return {{heads * of_layer.k_head_dim, config.dim}, attends, config.qkv_bias};
     case attn_gate:
-      return {{is_of_heads(block.attention_gate) ? heads : attended_dim, config.dim},
+      return {{is_of_heads(block.attention_gate) ? heads
+               : config.latent                   ? heads * config.latent->v_dim
+                                                 : attended_dim,
+               config.dim},
               attends && block.attention_gate != AttentionGate::none,
               config.qkv_bias && has_gate_in_q(config)};
     case k:
@@ -274,6 +263,7 @@ void add_tensor(const TensorRow& row, const ModelConfig& config, int64_t layer, 
   weight.head = of.head;
   weight.stream = of.stream;
   weight.layout = row.layout;
+  weight.own_blocks = row.own_blocks;
   weight.groups = groups_of(row.layout, config);
   const bool two = row.form == VectorForm::first_of_two;
   const bool is_row = two || row.form == VectorForm::one_row;

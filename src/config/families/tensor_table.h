@@ -33,7 +33,8 @@ struct ModelTensor {
   // expert.
   std::vector<TensorPart> parts;
   TensorLayout layout = TensorLayout::rows;
-  int64_t groups = 0;  // heads by which the layout alternates, if it does
+  int64_t groups = 0;       // heads by which the layout alternates, if it does
+  bool own_blocks = false;  // see TensorRow
 };
 
 // Whether the layout stores a matrix's rows as columns.

@@ -81,13 +81,19 @@ struct Xielu {
   float eps = 0.0f;
 };
 
-// A SwiGLU of clamped factors, with u as `up` clamped to +-limit. With g = min(gate, limit) it is
-// g * sigmoid(alpha * g) * (u + 1): gpt-oss. With `after`, and without alpha, it is
-// min(silu(gate), limit) * u: Step 3.5. NaN stays NaN.
+// The form of a SwiGLU of clamped factors, with u as `up` clamped to +-limit, and g as min(gate,
+// limit).
+enum class SwigluForm {
+  plus_one,  // g * sigmoid(alpha * g) * (u + 1): gpt-oss
+  silu,      // silu(g) * u: HY V4
+  after      // min(silu(gate), limit) * u: Step 3.5
+};
+
+// NaN stays NaN.
 struct ClampedSwiglu {
-  float alpha = 1.702f;
+  float alpha = 1.702f;  // of SwigluForm::plus_one alone
   float limit = 7.0f;
-  bool after = false;
+  SwigluForm form = SwigluForm::plus_one;
   bool operator==(const ClampedSwiglu&) const = default;
 };
 
@@ -141,5 +147,10 @@ struct BlockConfig {
   double logit_cap = 0.0;     // the same cap for logits
   bool layer_scale = false;   // each layer multiplies the stream by its own number at its end
 };
+
+// Whether a block's output, times `multiplier`, is added to the residual stream unchanged.
+inline bool adds_plainly(NormPlace place, const BlockConfig& block, double multiplier) {
+  return !norms_output(place) && block.residual_multiplier * multiplier == 1.0;
+}
 
 }  // namespace fp8kv

@@ -63,7 +63,7 @@ struct LatentConfig {
 
 // The indexer of sparse attention: it scores the tokens before a row by keys of its own, and the
 // row attends to the best of them. Its keys have `head_dim` elements, of which the first `rope_dim`
-// rotate.
+// rotate, or the last.
 // DSA: all heads together choose tokens for all of attention. Layers whose index_bytes are 0 reuse
 // the choice of the layer before.
 // MiniMax M3: each head chooses blocks of tokens for one KV head. Layers whose index_bytes are 0
@@ -77,6 +77,8 @@ struct IndexerConfig {
   int64_t local_blocks = 0;             // the last blocks, which are always among the chosen
   bool by_kv_head = false;              // MiniMax M3's way
   RopePairs pairs = RopePairs::halves;  // of its Q and K
+  bool rotates_last = false;            // the last rope_dim elements of a head rotate: HY V4
+  double norm_eps = 1e-6;               // for the norm of its keys, in DSA
   bool f32_weights = false;  // the files have the heads' weights in F32 beside weights in 16 bits
 
   int64_t most_tokens() const { return top_k * block; }
@@ -116,6 +118,7 @@ struct ModelConfig : ModelDescription {
   int64_t layer_vocab_size = 0;          // tokens that have a row in those tables
   double layer_token_multiplier = 1.0;   // multiplies those rows
   std::optional<StreamsConfig> streams;  // each stream has `dim` elements
+  std::optional<HyperConfig> hyper;      // likewise; not both
   // LAuReL: a product of this rank runs beside attention, and x becomes (x + attention(x) +
   // around(x)) / sqrt(2). 0: none.
   int64_t laurel_rank = 0;
@@ -187,7 +190,9 @@ struct ModelConfig : ModelDescription {
   }
 
   // The width of a row that goes from layer to layer: all streams together.
-  int64_t stream_dim() const { return streams ? streams->count * dim : dim; }
+  int64_t stream_dim() const {
+    return streams ? streams->count * dim : hyper ? hyper->count * dim : dim;
+  }
 
   // The size of the heads that use a rotation of `ropes`; 0 if no layer uses it.
   int64_t rope_head_dim(int32_t rope) const {

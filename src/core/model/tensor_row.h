@@ -26,6 +26,9 @@ enum class TensorRole {
   stream_norm,     // this and the next two predict the streams before a layer runs
   stream_router,   // [streams, dim]
   stream_predict,  // [streams * streams, streams]
+  hyper_attn,  // [weights, streams * dim]: this and the next two around attention; see HyperConfig
+  hyper_attn_base,   // [weights]
+  hyper_attn_scale,  // [scales]
   q,
   k,
   v,
@@ -66,6 +69,9 @@ enum class TensorRole {
   laurel_up,
   laurel_norm,
   attn_post_norm,
+  hyper_ffn,  // around the feed-forward part, like around attention
+  hyper_ffn_base,
+  hyper_ffn_scale,
   ffn_norm,
   gate,
   up,
@@ -97,6 +103,9 @@ enum class TensorRole {
   input_out,
   input_post_norm,
   layer_scale,  // [1]: multiplies the stream at the end of the layer
+  hyper_head,   // [streams, streams * dim]: for the sum at the end of the model
+  hyper_head_base,
+  hyper_head_scale,  // [1]
   norm,
   stream_out,  // several streams: from each stream but the first to the final sum
   head_down,   // [embed_dim, dim]: back to the width of the embedding
@@ -135,6 +144,8 @@ struct TensorRow {
   VectorForm form = VectorForm::plain;
   std::string_view other_name = {};  // that some files have instead; "": none
   bool optional = false;             // whole models may lack it; for the choice bias alone
+  // FP8 blocks may begin anew in each part of by_kv_head: MiMo V2.5.
+  bool own_blocks = false;
 };
 
 }  // namespace fp8kv

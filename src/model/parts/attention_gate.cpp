@@ -18,7 +18,8 @@ AttentionGateForward::AttentionGateForward(ForwardMemory& memory, const ModelCon
     : backend_(memory.backend()), kind_(config.block.attention_gate) {
   int64_t width = 0;
   for (int64_t i = 0; i < config.n_layers(); ++i) {
-    width = std::max(width, config.n_heads_of(i) * config.layer(i).v_head_dim);
+    const int64_t v_dim = config.latent ? config.latent->v_dim : config.layer(i).v_head_dim;
+    width = std::max(width, config.n_heads_of(i) * v_dim);
   }
   gate_ = memory.rows(width);
   if (is_of_heads(kind_)) heads_ = memory.rows(config.n_heads);

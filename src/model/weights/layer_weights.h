@@ -79,6 +79,14 @@ struct StreamWeights {
   std::optional<ConstTensorView> scale;  // [dim]
 };
 
+// Weights of a hyper-connection around one block, or of the sum at the end of the model: see
+// HyperConfig and HyperRows.
+struct HyperWeights {
+  Linear product;         // [width, streams * dim]
+  ConstTensorView base;   // [width]
+  ConstTensorView scale;  // [1 to 3]
+};
+
 // LAuReL, the way around attention: x + norm(up(down(x))), for rows x that enter attention.
 struct LaurelWeights {
   Linear down;  // [laurel_rank, dim]
@@ -115,6 +123,7 @@ struct LayerWeights {
   std::optional<LayerExperts> experts;
   std::optional<LayerInput> input;
   std::optional<StreamWeights> streams;
+  std::optional<HyperWeights> attn_hyper, ffn_hyper;
   std::optional<LaurelWeights> laurel;
   std::optional<float> gate_cut;  // see ModelConfig::gate_cuts; in deviations above the mean
   std::optional<Xielu> xielu;     // see BlockConfig::xielu
@@ -128,8 +137,9 @@ struct LayerWeights {
 struct HeadWeights {
   std::optional<Norm> norm;     // [dim]
   std::vector<Linear> streams;  // [dim, dim]: of each stream but the first
-  std::optional<Linear> down;   // [embed_dim, dim]
-  Linear lm_head;               // [vocab_size, embed_dim]; the embedding if they are tied
+  std::optional<HyperWeights> hyper;
+  std::optional<Linear> down;  // [embed_dim, dim]
+  Linear lm_head;              // [vocab_size, embed_dim]; the embedding if they are tied
   std::vector<Tensor> storage;
 };
 

@@ -52,12 +52,12 @@ IndexerWeights& indexer_of(LayerWeights& layer) {
   return *layer.indexer;
 }
 
-// Places the norm of an indexer's keys. In DSA its kind and eps are the same in every model.
+// Places a norm of an indexer. In DSA it is a LayerNorm in every model.
 void into_indexer(const Placing& tensor, Norm& norm) {
   tensor.into(norm);
   if (tensor.config.indexer->by_kv_head) return;
   norm.kind = NormKind::layer;
-  norm.eps = 1e-6f;
+  norm.eps = static_cast<float>(tensor.config.indexer->norm_eps);
 }
 
 std::array<Linear, 3>& shared_of(LayerWeights& layer) {
@@ -69,6 +69,10 @@ std::array<Linear, 3>& shared_of(LayerWeights& layer) {
 StreamWeights& streams_of(LayerWeights& layer) {
   if (!layer.streams) layer.streams.emplace();
   return *layer.streams;
+}
+
+HyperWeights& made(std::optional<HyperWeights>& hyper) {
+  return hyper ? *hyper : hyper.emplace();
 }
 
 LaurelWeights& laurel_of(LayerWeights& layer) {
@@ -235,6 +239,22 @@ void place(TensorRole role, const Placing& tensor, LayerWeights& layer) {
       return tensor.into(streams_of(layer).correct);
     case TensorRole::stream_scale:
       streams_of(layer).scale = tensor.view;
+      return;
+    case TensorRole::hyper_attn:
+      return tensor.into(made(layer.attn_hyper).product);
+    case TensorRole::hyper_attn_base:
+      made(layer.attn_hyper).base = tensor.view;
+      return;
+    case TensorRole::hyper_attn_scale:
+      made(layer.attn_hyper).scale = tensor.view;
+      return;
+    case TensorRole::hyper_ffn:
+      return tensor.into(made(layer.ffn_hyper).product);
+    case TensorRole::hyper_ffn_base:
+      made(layer.ffn_hyper).base = tensor.view;
+      return;
+    case TensorRole::hyper_ffn_scale:
+      made(layer.ffn_hyper).scale = tensor.view;
       return;
     case TensorRole::laurel_down:
       return tensor.into(laurel_of(layer).down);

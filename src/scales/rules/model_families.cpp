@@ -37,6 +37,7 @@ constexpr ModelFamily kFamilies[] = {
     {"axk1", Family::deepseek, Names::projections},
     {"deepseek_v32", Family::deepseek_sparse, Names::projections},
     {"glm_moe_dsa", Family::deepseek_sparse, Names::projections},
+    {"hy_v4", Family::deepseek_sparse, Names::projections},
     {"gpt2", Family::gpt2, Names::parameters, true},
     {"gpt_bigcode", Family::gpt_bigcode, Names::parameters, true},
     {"gpt_neox", Family::gpt_neox, Names::parameters, true},

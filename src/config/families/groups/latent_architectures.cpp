@@ -67,48 +67,8 @@ void parse_glm4_moe_lite(const Json& text, ModelConfig& out) {
 }
 
 std::span<const TensorRow> sparse_tensors() {
-  static const TensorRows rows =
-      joined({latent_tensors(true),
-              {{"model.layers.{}.self_attn.indexer.wq_b", {index_q}},
-               {"model.layers.{}.self_attn.indexer.wk", {index_k}},
-               {"model.layers.{}.self_attn.indexer.k_norm", {index_norm}},
-               {"model.layers.{}.self_attn.indexer.weights_proj", {index_weights}}}});
+  static const TensorRows rows = joined({latent_tensors(true), latent_indexer()});
   return rows;
-}
-
-// The indexer of each layer, unless it would always choose every token.
-void parse_indexer(const Json& text, RopePairs pairs, ModelConfig& out) {
-  IndexerConfig indexer{.n_heads = in_range(text.at("index_n_heads"), kLargestDim),
-                        .head_dim = in_range(text.at("index_head_dim"), kLargestDim),
-                        .rope_dim = out.latent->rope_dim,
-                        .top_k = in_range(text.at("index_topk"), kLongestContext),
-                        .pairs = pairs};
-  const bool neighbours = pairs == RopePairs::neighbours;
-  if (const auto told = text.find("indexer_rope_interleave");
-      told && told->as_bool() != neighbours) {
-    fail(told->where(), ": is ", told->brief(), ", expected ", neighbours ? "true" : "false",
-         " in this architecture");
-  }
-  if (indexer.top_k >= out.max_seq_len) {
-    for (LayerDescription& layer : out.layers) layer.index_bytes = 0;
-    return;
-  }
-  const Json head_dim = text.at("index_head_dim");
-  if (indexer.head_dim <= indexer.rope_dim || indexer.head_dim % 2 != 0) {
-    fail(head_dim.where(), ": is ", indexer.head_dim, ", expected an even number above ",
-         indexer.rope_dim, ", of which qk_rope_head_dim rotate");
-  }
-  if (out.latent->q_rank == 0) {
-    fail(text.where(),
-         ": the key 'q_lora_rank' is missing, and the indexer reads the vector of that ",
-         "size that Q is made from");
-  }
-  if (out.layers.front().index_bytes == 0) {
-    fail(text.where(),
-         ": layer 0 has no indexer of its own by indexer_types, index_topk_pattern or ",
-         "index_topk_freq, and no layer before it has one");
-  }
-  out.indexer = indexer;
 }
 
 void parse_sparse(const Json& text, RopePairs index_pairs, ModelConfig& out) {
@@ -122,7 +82,7 @@ void parse_sparse(const Json& text, RopePairs index_pairs, ModelConfig& out) {
   }
   parse_latent_experts(text, out);
   parse_deepseek_router(text, out);
-  parse_indexer(text, index_pairs, out);
+  parse_latent_indexer(text, index_pairs, out);
 }
 
 void parse_deepseek_v32(const Json& text, ModelConfig& out) {
@@ -202,6 +162,13 @@ TensorRows latent_attention(bool q_in_two) {
                   {"model.layers.{}.self_attn.kv_b_proj", {k_up, v_up}, TensorLayout::by_head}}});
 }
 
+TensorRows latent_indexer() {
+  return {{"model.layers.{}.self_attn.indexer.wq_b", {index_q}},
+          {"model.layers.{}.self_attn.indexer.wk", {index_k}},
+          {"model.layers.{}.self_attn.indexer.k_norm", {index_norm}},
+          {"model.layers.{}.self_attn.indexer.weights_proj", {index_weights}}};
+}
+
 std::span<const TensorRow> latent_q_tensors() {
   static const TensorRows rows = latent_tensors(true);
   return rows;
@@ -248,6 +215,40 @@ void parse_latent_experts(const Json& text, ModelConfig& out) {
   experts.routing.scale = positive_number(text.at("routed_scaling_factor"));
   experts.shared_hidden_dim =
       experts.hidden_dim * in_range(text.at("n_shared_experts"), kLargestDim / experts.hidden_dim);
+}
+
+void parse_latent_indexer(const Json& text, RopePairs pairs, ModelConfig& out) {
+  IndexerConfig indexer{.n_heads = in_range(text.at("index_n_heads"), kLargestDim),
+                        .head_dim = in_range(text.at("index_head_dim"), kLargestDim),
+                        .rope_dim = out.latent->rope_dim,
+                        .top_k = in_range(text.at("index_topk"), kLongestContext),
+                        .pairs = pairs};
+  const bool neighbours = pairs == RopePairs::neighbours;
+  if (const auto told = text.find("indexer_rope_interleave");
+      told && told->as_bool() != neighbours) {
+    fail(told->where(), ": is ", told->brief(), ", expected ", neighbours ? "true" : "false",
+         " in this architecture");
+  }
+  if (indexer.top_k >= out.max_seq_len) {
+    for (LayerDescription& layer : out.layers) layer.index_bytes = 0;
+    return;
+  }
+  const Json head_dim = text.at("index_head_dim");
+  if (indexer.head_dim <= indexer.rope_dim || indexer.head_dim % 2 != 0) {
+    fail(head_dim.where(), ": is ", indexer.head_dim, ", expected an even number above ",
+         indexer.rope_dim, ", of which qk_rope_head_dim rotate");
+  }
+  if (out.latent->q_rank == 0) {
+    fail(text.where(),
+         ": the key 'q_lora_rank' is missing, and the indexer reads the vector of that ",
+         "size that Q is made from");
+  }
+  if (out.layers.front().index_bytes == 0) {
+    fail(text.where(),
+         ": layer 0 has no indexer of its own by indexer_types, index_topk_pattern or ",
+         "index_topk_freq, and no layer before it has one");
+  }
+  out.indexer = indexer;
 }
 
 std::span<const Architecture> latent_architectures() {

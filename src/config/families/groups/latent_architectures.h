@@ -17,11 +17,18 @@ void parse_latent(const Json& text, ModelConfig& out, int64_t usual_v_dim = 0);
 // Sets which elements of the rotated part form a pair, by rope_interleave.
 void set_latent_pairs(const Json& text, ModelConfig& out);
 
+// Sets the sparse indexer of each layer, unless it would always choose every token. REQUIRES
+// parse_latent before.
+void parse_latent_indexer(const Json& text, RopePairs pairs, ModelConfig& out);
+
 // Reads the keys for experts that all these families share: all but the router's.
 void parse_latent_experts(const Json& text, ModelConfig& out);
 
 // The tensors of attention. With q_in_two, Q is made by way of a smaller vector.
 TensorRows latent_attention(bool q_in_two);
+
+// The tensors of the indexer that DeepSeek V3.2 has.
+TensorRows latent_indexer();
 
 // All tensors of DeepSeek V3: Q by way of a smaller vector, and experts apart.
 std::span<const TensorRow> latent_q_tensors();

@@ -32,6 +32,7 @@ Architecture helium();
 Architecture hunyuan_dense();
 Architecture hunyuan_moe();
 Architecture hy_v3();
+Architecture hy_v4();
 Architecture hyperclova_x();
 Architecture iquest_coder();
 Architecture jais2();
@@ -102,6 +103,7 @@ std::span<const Architecture> family_rows() {
       hunyuan_dense(),
       hunyuan_moe(),
       hy_v3(),
+      hy_v4(),
       hyperclova_x(),
       iquest_coder(),
       jais2(),

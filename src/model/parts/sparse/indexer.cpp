@@ -33,6 +33,10 @@ IndexerForward::IndexerForward(ForwardMemory& memory, const ModelConfig& config,
   k_ = memory.rows(indexer_.head_dim);
   rotated_ = memory.rows(indexer_.rope_dim);
   rest_ = memory.rows(indexer_.head_dim - indexer_.rope_dim);
+  if (indexer_.rotates_last) {
+    turned_ = memory.make(memory.activation(),
+                          Shape{memory.max_rows(), indexer_.n_heads, indexer_.head_dim});
+  }
   const int64_t width = scores_of_row(indexer_, max_positions);
   scores_ = memory.make(DType::f32, Shape{scored_rows(memory.max_rows(), width), width});
   if (indexer_.by_kv_head) return;
@@ -89,8 +93,16 @@ void IndexerForward::run(const IndexerWeights& weights, const IndexerRows& rows,
   append.q_rope = {};
   append.pairs = indexer_.pairs;
   const TensorView key = reshaped(k, {n, 1, size});
-  backend_.copy_columns({key, 0}, {append.k, 0}, indexer_.rope_dim);
-  backend_.copy_columns({key, indexer_.rope_dim}, {append.v, 0}, rest);
+  const int64_t rotated = indexer_.rotates_last ? rest : 0;
+  backend_.copy_columns({key, rotated}, {append.k, 0}, indexer_.rope_dim);
+  backend_.copy_columns({key, indexer_.rotates_last ? 0 : indexer_.rope_dim}, {append.v, 0}, rest);
+  if (indexer_.rotates_last) {
+    // Q gets the order of the keys, where what rotates comes first.
+    append.q = turned_.first(n);
+    scores.q = append.q;
+    backend_.copy_columns({q, rest}, {append.q, 0}, indexer_.rope_dim);
+    backend_.copy_columns({q, 0}, {append.q, indexer_.rope_dim}, rest);
+  }
   backend_.rope_append(append);
   backend_.choose_tokens(scores, rotation.batch, choice.chosen);
 }

@@ -40,7 +40,8 @@ class IndexerForward {
   const IndexerConfig& indexer_;
   Tensor q_;                // [max_rows, n_heads, head_dim]
   Tensor k_;                // [max_rows, head_dim]
-  Tensor rotated_;          // [max_rows, rope_dim]: the first elements of the key
+  Tensor turned_;           // like q_, with what rotates first; empty without rotates_last
+  Tensor rotated_;          // [max_rows, rope_dim]: the elements of the key that rotate
   Tensor rest_;             // [max_rows, head_dim - rope_dim]
   Tensor weights_;          // [max_rows, n_heads] f32; empty with by_kv_head
   Tensor scores_;           // see TokenScores::scores

@@ -162,9 +162,15 @@ template <Activation A>
                                                   const ClampedSwiglu& how) {
   const auto at_most = [&](float x) { return x > how.limit ? how.limit : x; };
   const auto within = [&](float x) { return at_most(x < -how.limit ? -how.limit : x); };
-  if (how.after) {
+  if (how.form == SwigluForm::after) {
     for (int64_t i = 0; i < count; ++i) {
       gate[i] = at_most(activated<Activation::silu>(gate[i])) * within(up[i]);
+    }
+    return;
+  }
+  if (how.form == SwigluForm::silu) {
+    for (int64_t i = 0; i < count; ++i) {
+      gate[i] = activated<Activation::silu>(at_most(gate[i])) * within(up[i]);
     }
     return;
   }

@@ -188,8 +188,10 @@ std::span<const TensorRow> mimo_v2_tensors() {
 }
 
 std::span<const TensorRow> mimo_v2_tensors_fused() {
-  static const TensorRows rows =
-      mimo_v2_rows({{"model.layers.{}.self_attn.qkv_proj", {q, k, v}, TensorLayout::by_kv_head}});
+  static const TensorRows rows = mimo_v2_rows({{.name = "model.layers.{}.self_attn.qkv_proj",
+                                                .roles = {q, k, v},
+                                                .layout = TensorLayout::by_kv_head,
+                                                .own_blocks = true}});
   return rows;
 }
 

@@ -49,8 +49,8 @@ void set_limits(const Json& config, const char* key, std::optional<ClampedSwiglu
   for (size_t i = 0; i < limits->size(); ++i) {
     const Json limit = (*limits)[i];
     if (limit.is_null() || limit.as_double() == 0) continue;
-    out.swiglus[i].*of =
-        ClampedSwiglu{.limit = static_cast<float>(positive_number(limit)), .after = true};
+    out.swiglus[i].*of = ClampedSwiglu{.limit = static_cast<float>(positive_number(limit)),
+                                       .form = SwigluForm::after};
   }
 }
 

@@ -1,0 +1,13 @@
+// Hyper-connections: shares by which rows read, write and mix their residual streams.
+#pragma once
+
+#include "backend/backend.h"
+#include "base/machine/thread_pool.h"
+
+namespace fp8kv {
+
+// See Backend::hyper_shares.
+void cpu_hyper_shares(ThreadPool& pool, const HyperRows& rows, const HyperConfig& config,
+                      const HyperShares& out);
+
+}  // namespace fp8kv

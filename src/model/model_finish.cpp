@@ -1,0 +1,163 @@
+// The rest of a layer, after attention or a state: how the outputs of its blocks join the stream.
+#include <array>
+#include <cmath>
+
+#include "base/error.h"
+#include "model/model.h"
+#include "model/parts/projections.h"
+
+namespace fp8kv {
+
+void Forward::finish(const LayerWeights& weights, const MixedRows& mixed, const TensorView& x,
+                     const std::optional<ConstTensorView>& input) {
+  if (streams_) {
+    const TensorView made = streams_->active(x);
+    finish_stream(weights, mixed, made);
+    streams_->correct(*weights.streams, made, x);
+    const TensorView active = streams_->for_input(*weights.streams, x);
+    return streams_->add_to_others(layer_input_term(weights.input.value(), input.value(), active),
+                                   x);
+  }
+  if (hyper_) return finish_hyper(weights, mixed, x);
+  finish_stream(weights, mixed, x);
+  if (weights.input) backend_.add(x, layer_input_term(*weights.input, input.value(), x), 1.0f);
+  if (weights.scale != 1.0f) backend_.scale(x, weights.scale, 0.0f);
+}
+
+// The rest of a layer with hyper-connections. Other rows may have been read since `project`.
+void Forward::finish_hyper(const LayerWeights& weights, const MixedRows& mixed,
+                           const TensorView& rows) {
+  const TensorView x = hyper_->read(weights.attn_hyper.value(), rows);
+  hyper_->write(product(weights.o, heads_output(weights, mixed.attended.value(), x)), rows);
+  const TensorView in = hyper_->read(weights.ffn_hyper.value(), rows);
+  hyper_->write(weights.experts ? mix(weights, in) : product(weights.down, hidden(weights, in)),
+                rows);
+}
+
+// The rest of a layer on one stream, without the layer's own input.
+void Forward::finish_stream(const LayerWeights& weights, const MixedRows& mixed,
+                            const TensorView& x) {
+  // Parallel blocks both read x as it entered the layer.
+  std::optional<TensorView> made;
+  if (config_.block.parallel) made = weights.experts ? mix(weights, x) : hidden(weights, x);
+  if (mixed.attended) add_attended(weights, *mixed.attended, x);
+  if (mixed.read) {
+    add_output(weights.state->out, *mixed.read,
+               {weights.norm_place, weights.attn_post_norm, config_.recurrence->multipliers.out},
+               x);
+  }
+  if (weights.experts && weights.experts->beside) {
+    mix_beside_dense(weights, x);
+  } else if (weights.experts) {
+    if (!made) made = mix(weights, x);
+    join(*made, {weights.ffn_norm_place, weights.ffn_post_norm, config_.experts->multiplier}, x);
+  } else if (weights.feeds_forward) {
+    if (!made) made = hidden(weights, x);
+    add_output(weights.down, *made,
+               {weights.ffn_norm_place, weights.ffn_post_norm, config_.block.down_multiplier}, x);
+  }
+}
+
+// The rows that the product after attention reads: its heads, times their gate if there is one.
+// x: the rows that attention read
+ConstTensorView Forward::heads_output(const LayerWeights& weights, const ConstTensorView& attended,
+                                      const ConstTensorView& x) {
+  ConstTensorView flat{attended.data, attended.dtype,
+                       Shape{x.shape[0], attended.shape.elements() / x.shape[0]}};
+  if (latent_) flat = latent_->values(*weights.latent, attended);
+  return weights.attn_gate ? gated(weights, flat, x) : flat;
+}
+
+// Adds attention's output to the stream.
+void Forward::add_attended(const LayerWeights& weights, const ConstTensorView& attended,
+                           const TensorView& x) {
+  std::optional<TensorView> around;
+  if (weights.laurel) {
+    around = laurel_->run(*weights.laurel, entered(x, attn_input(weights, x.shape[0]), 1.0));
+  }
+  add_output(weights.o, heads_output(weights, attended, x),
+             {weights.norm_place, weights.attn_post_norm, config_.block.attention_out_multiplier},
+             x);
+  if (!around) return;
+  backend_.add(x, *around, 1.0f);
+  backend_.scale(x, std::sqrt(0.5f), 0.0f);
+}
+
+// Returns what the layer's own input adds to the stream.
+TensorView Forward::layer_input_term(const LayerInput& weights, const ConstTensorView& input,
+                                     const ConstTensorView& x) {
+  const TensorView gate = layer_gate_.first(x.shape[0]);
+  const TensorView output = view_of(output_, x.shape[0], config_.dim);
+  backend_.linear(x, std::array{project_to(weights.gate, gate)});
+  backend_.activate(config_.block.activation, gate, input);
+  backend_.linear(gate, std::array{project_to(weights.out, output)});
+  backend_.norm(output, weights.post_norm.value(), output);
+  return output;
+}
+
+ConstTensorView Forward::gated(const LayerWeights& weights, const ConstTensorView& attended,
+                               const ConstTensorView& x) {
+  const ConstTensorView rows =
+      entered(x, attn_input(weights, x.shape[0]), config_.block.attention_in_multiplier);
+  return attention_gate_->run(weights.attn_gate.value(), rows, attended);
+}
+
+// The output of a layer's experts. Beside attention it waits in memory of its own.
+TensorView Forward::mix(const LayerWeights& weights, const TensorView& x) {
+  const int64_t n = x.shape[0];
+  const ConstTensorView rows = entered(x, ffn_input(weights, n), 1.0);
+  const TensorView output =
+      config_.block.parallel ? mixed_.first(n) : view_of(output_, n, config_.dim);
+  experts_->choose(*weights.experts, rows);
+  experts_->run(*weights.experts, rows, output);
+  return output;
+}
+
+// The feed-forward part of a layer with experts beside its dense part. Router, experts and dense
+// part each read the stream through a norm of their own.
+void Forward::mix_beside_dense(const LayerWeights& weights, const TensorView& x) {
+  const LayerExperts& experts = *weights.experts;
+  const int64_t n = x.shape[0];
+  const TensorView output = view_of(output_, n, config_.dim), mixed = mixed_.first(n);
+  const TensorView rows = view_of(normed_, n, config_.dim);
+  backend_.linear(hidden(weights, x), std::array{project_to(weights.down, output)});
+  backend_.norm(output, experts.beside->dense_post, output);
+  backend_.norm(x, experts.router_norm.value(), rows);
+  experts_->choose(experts, rows);
+  backend_.norm(x, experts.beside->experts, rows);
+  experts_->run(experts, rows, mixed);
+  backend_.norm(mixed, experts.beside->experts_post, mixed);
+  backend_.add(output, mixed, 1.0f);
+  join(output, {weights.ffn_norm_place, weights.ffn_post_norm}, x);
+}
+
+// The feed-forward part up to its last product.   [n, hidden_dim]
+TensorView Forward::hidden(const LayerWeights& weights, const TensorView& x) {
+  return dense_->run(weights, x, ffn_input(weights, x.shape[0]));
+}
+
+// A block's output in memory of its own.   [n, dim]
+TensorView Forward::product(const Linear& linear, const ConstTensorView& from) {
+  const TensorView output = view_of(output_, from.shape[0], config_.dim);
+  backend_.linear(from, std::array{project_to(linear, output)});
+  return output;
+}
+
+// The residual connection: adds a block's output, which is `linear` of `from`, to the stream.
+void Forward::add_output(const Linear& linear, const ConstTensorView& from, const BlockEnd& end,
+                         const TensorView& x) {
+  if (!adds_plainly(end.place, config_.block, end.multiplier)) {
+    return join(product(linear, from), end, x);
+  }
+  backend_.linear(from, std::array{project_onto(linear, x)});
+  if (end.place == NormPlace::after_add) backend_.norm(x, end.norm.value(), x);
+}
+
+// The residual connection for a block's output in memory of its own.
+void Forward::join(const TensorView& output, const BlockEnd& end, const TensorView& x) {
+  if (norms_output(end.place)) backend_.norm(output, end.norm.value(), output);
+  backend_.add(x, output, static_cast<float>(config_.block.residual_multiplier * end.multiplier));
+  if (end.place == NormPlace::after_add) backend_.norm(x, end.norm.value(), x);
+}
+
+}  // namespace fp8kv

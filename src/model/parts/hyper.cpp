@@ -1,0 +1,104 @@
+#include "model/parts/hyper.h"
+
+#include <array>
+#include <numeric>
+#include <optional>
+#include <vector>
+
+#include "model/parts/projections.h"
+
+namespace fp8kv {
+namespace {
+
+// Rows with their streams as a dimension, for mix_streams.
+template <typename View>
+View apart(const View& x, int64_t dim) {
+  return {x.data, x.dtype, Shape{x.shape[0], x.shape.elements() / x.shape[0] / dim, dim}};
+}
+
+TensorView first_columns(const Tensor& buffer, int64_t rows, int64_t width) {
+  return {buffer.view().data, buffer.view().dtype, Shape{rows, width}};
+}
+
+Tensor constants(ForwardMemory& memory, int64_t width, float value) {
+  const std::vector<float> all(static_cast<size_t>(memory.max_rows() * width), value);
+  return memory.make({reinterpret_cast<const std::byte*>(all.data()), DType::f32,
+                      Shape{memory.max_rows(), width}});
+}
+
+}  // namespace
+
+void repeat_streams(Backend& backend, const ConstTensorView& embedded, const TensorView& out) {
+  const int64_t dim = embedded.shape[1], count = out.shape[1] / dim;
+  const TensorView streams = reshaped(out, {out.shape[0], 1, out.shape[1]});
+  const ConstTensorView row{embedded.data, embedded.dtype, Shape{embedded.shape[0], 1, dim}};
+  for (int64_t stream = 0; stream < count; ++stream) {
+    backend.copy_columns({row, 0}, {streams, stream * dim}, dim);
+  }
+}
+
+HyperForward::HyperForward(ForwardMemory& memory, const ModelConfig& config)
+    : backend_(memory.backend()),
+      hyper_(*config.hyper),
+      dim_(config.dim),
+      norm_eps_(static_cast<float>(config.norm_eps)) {
+  const int64_t count = hyper_.count;
+  in_ = memory.rows(dim_);
+  chosen_ = memory.rows(count * dim_);
+  products_ = memory.rows(DType::f32, hyper_.weights());
+  read_ = memory.rows(DType::f32, count);
+  write_ = memory.rows(DType::f32, count);
+  if (hyper_.rounds > 0) mix_ = memory.rows(DType::f32, count * count);
+  if (hyper_.plain_head) mean_ = constants(memory, count, 1.0f / static_cast<float>(count));
+  if (!hyper_.f32_product || memory.activation() == DType::f32) return;
+  wide_ = memory.rows(DType::f32, count * dim_);
+  std::vector<int32_t> rows(static_cast<size_t>(memory.max_rows()));
+  std::iota(rows.begin(), rows.end(), 0);
+  all_rows_ = memory.make(
+      {reinterpret_cast<const std::byte*>(rows.data()), DType::i32, Shape{memory.max_rows()}});
+}
+
+void HyperForward::share(const HyperWeights& weights, const ConstTensorView& x,
+                         const HyperShares& out) {
+  const int64_t n = x.shape[0];
+  const TensorView products = first_columns(products_, n, weights.base.shape.elements());
+  ConstTensorView in = x;
+  if (wide_.view().shape.rank() > 0) {
+    // Looking up row i for row i gives the same numbers in F32.
+    backend_.embed(x, all_rows_.first(n), wide_.first(n));
+    in = wide_.first(n);
+  }
+  backend_.linear(in, std::array{project_to(weights.product, products)});
+  backend_.hyper_shares({x, products, weights.scale, weights.base, norm_eps_}, hyper_, out);
+}
+
+TensorView HyperForward::read(const HyperWeights& weights, const ConstTensorView& x) {
+  const int64_t n = x.shape[0];
+  HyperShares shares{.read = read_.first(n), .write = write_.first(n)};
+  if (hyper_.rounds > 0) shares.mix = mix_.first(n);
+  share(weights, x, shares);
+  const TensorView in = in_.first(n);
+  backend_.mix_streams(apart(x, dim_), shares.read, {.onto = false}, apart(in, dim_));
+  return in;
+}
+
+void HyperForward::write(const ConstTensorView& made, const TensorView& x) {
+  const int64_t n = x.shape[0];
+  const TensorView streams = apart(x, dim_);
+  if (hyper_.rounds > 0) {
+    backend_.mix_streams(streams, mix_.first(n), {.onto = false}, streams);
+  }
+  backend_.mix_streams(apart(made, dim_), write_.first(n), {}, streams);
+}
+
+void HyperForward::merge(const std::optional<HyperWeights>& weights, const ConstTensorView& x,
+                         const ConstTensorView& rows, const TensorView& out) {
+  const int64_t n = rows.shape[0];
+  const TensorView chosen = chosen_.first(n);
+  backend_.embed(x, rows, chosen);
+  if (weights) share(*weights, chosen, {.read = read_.first(n)});
+  backend_.mix_streams(apart(chosen, dim_), (weights ? read_ : mean_).first(n), {.onto = false},
+                       apart(out, dim_));
+}
+
+}  // namespace fp8kv

@@ -1,0 +1,51 @@
+// Hyper-connections: how the blocks of a layer read several residual streams and write to them. The
+// blocks themselves are the usual ones.
+#pragma once
+
+#include <cstdint>
+
+#include "backend/backend.h"
+#include "core/model/config.h"
+#include "model/parts/forward_memory.h"
+#include "model/weights/weights.h"
+
+namespace fp8kv {
+
+// Makes streams from embeddings [n, dim], each of which begins as one of them.   out [n, streams *
+// dim]
+void repeat_streams(Backend& backend, const ConstTensorView& embedded, const TensorView& out);
+
+// Rows x are [n, streams * dim].
+class HyperForward {
+ public:
+  // REQUIRES config.hyper; `config` outlives this.
+  HyperForward(ForwardMemory& memory, const ModelConfig& config);
+
+  // The input of a block: scratch [n, dim], valid until the next call.
+  TensorView read(const HyperWeights& weights, const ConstTensorView& x);
+
+  // Adds a block's output [n, dim] to the streams that `read` was last called with, which mix
+  // first.
+  void write(const ConstTensorView& made, const TensorView& x);
+
+  // Merges the streams of those rows of x that `rows` [n] i32 names.   out [n, dim]
+  void merge(const std::optional<HyperWeights>& weights, const ConstTensorView& x,
+             const ConstTensorView& rows, const TensorView& out);
+
+ private:
+  void share(const HyperWeights& weights, const ConstTensorView& x, const HyperShares& out);
+
+  Backend& backend_;
+  const HyperConfig& hyper_;
+  int64_t dim_;
+  float norm_eps_;
+  Tensor in_;                  // [max_rows, dim]
+  Tensor chosen_;              // [max_rows, streams * dim]
+  Tensor products_;            // [max_rows, weights] f32
+  Tensor read_, write_, mix_;  // f32, as in HyperShares; mix_ is empty if streams do not mix
+  Tensor mean_;                // [max_rows, streams] f32: 1 / streams; empty without plain_head
+  Tensor wide_,
+      all_rows_;  // [max_rows, streams * dim] f32, [max_rows] i32; empty unless f32_product
+};
+
+}  // namespace fp8kv

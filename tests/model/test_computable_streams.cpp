@@ -1,0 +1,106 @@
+// Models with several residual streams, or other ways around a block, that the forward pass
+// refuses: it would compute them wrongly.
+#include <functional>
+#include <string>
+
+#include <doctest/doctest.h>
+
+#include "model/computable.h"
+#include "support/expect_error.h"
+#include "support/models/tiny_checkpoint.h"
+
+namespace fp8kv {
+namespace {
+
+ModelConfig plain_model() {
+  return test::model_of(test::tiny_config());
+}
+
+std::string refusal_of(const std::function<void(ModelConfig&)>& change) {
+  ModelConfig config = plain_model();
+  change(config);
+  return test::error_of([&] { check_computable(config); });
+}
+
+}  // namespace
+
+TEST_CASE("computable: hyper-connections are around plain blocks alone") {
+  const auto connected = [](const std::function<void(ModelConfig&)>& change) {
+    return refusal_of([&](ModelConfig& config) {
+      config.hyper = HyperConfig{.count = 4};
+      change(config);
+    });
+  };
+  ModelConfig plain = plain_model();
+  plain.hyper = HyperConfig{.count = 4};
+  check_computable(plain);
+  for (const int64_t count : {1, 9}) {
+    CHECK(connected([&](ModelConfig& config) {
+            config.hyper->count = count;
+          }).find(" streams are connected") != std::string::npos);
+  }
+  const std::function<void(ModelConfig&)> others[] = {
+      [](ModelConfig& config) { config.laurel_rank = 2; },
+      [](ModelConfig& config) { config.layer_input_dim = 4; },
+      [](ModelConfig& config) { config.block.layer_scale = true; },
+      [](ModelConfig& config) { config.block.parallel = true; }};
+  for (const auto& other : others) {
+    CHECK(connected(other).find("another way around their blocks") != std::string::npos);
+  }
+  const std::function<void(ModelConfig&)> outputs[] = {
+      [](ModelConfig& config) { config.block.norm_place = NormPlace::around; },
+      [](ModelConfig& config) { config.block.residual_multiplier = 0.5; },
+      [](ModelConfig& config) { config.block.attention_out_multiplier = 0.5; },
+      [](ModelConfig& config) { config.block.down_multiplier = 0.5; }};
+  for (const auto& output : outputs) {
+    CHECK(connected(output).find("whose output is normed or multiplied") != std::string::npos);
+  }
+  CHECK(connected([](ModelConfig& config) {
+          config.layers[1].feed_forward = FeedForward::none;
+        }).find("layer 1 has hyper-connections") != std::string::npos);
+}
+
+TEST_CASE("computable: streams, ways around attention and experts beside others are as computed") {
+  const auto with_streams = [](ModelConfig& config) {
+    config.streams = StreamsConfig{4, 0, true};
+    config.layer_input_dim = 8;
+  };
+  ModelConfig streams = plain_model();
+  with_streams(streams);
+  check_computable(streams);
+  CHECK(refusal_of([&](ModelConfig& config) {
+          with_streams(config);
+          config.streams->active = 4;
+        }) == "LlamaForCausalLM: stream 4 of 4 is computed with, expected one of 2 to 8");
+  CHECK(refusal_of([&](ModelConfig& config) {
+          with_streams(config);
+          config.layer_input_dim = 0;
+        }).starts_with("LlamaForCausalLM: several streams are in layers that keep a state, "));
+  CHECK(refusal_of([](ModelConfig& config) {
+          config.laurel_rank = 2;
+          config.block.parallel = true;
+        }).starts_with("LlamaForCausalLM: attention has a way around it in blocks side by side"));
+  CHECK(refusal_of([](ModelConfig& config) {
+          config.gate_cuts.assign(2, 0.5);
+          config.block.gated = false;
+        }) ==
+        "LlamaForCausalLM: a gate that is cut off is in blocks without one, expected gated "
+        "ones");
+  CHECK(refusal_of([](ModelConfig& config) {
+          config.experts.emplace();
+          config.experts->beside_dense = config.experts->router_norm = true;
+        }).starts_with("LlamaForCausalLM: experts are beside a dense part in blocks that are "));
+  CHECK(refusal_of([](ModelConfig& config) {
+          config.experts.emplace();
+          config.experts->post_norm = true;
+          config.block.norm_place = NormPlace::around;
+        }) ==
+        "LlamaForCausalLM: the output of experts has a norm of its own in blocks with norms of the "
+        "output, expected NormPlace::before");
+  CHECK(refusal_of([](ModelConfig& config) {
+          config.experts.emplace();
+          config.experts->router_norm = true;
+        }).starts_with("LlamaForCausalLM: the router has a norm of its own, or experts "));
+}
+
+}  // namespace fp8kv
