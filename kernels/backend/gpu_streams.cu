@@ -44,9 +44,7 @@ void GpuBackend::hyper_shares(const HyperRows& rows, const HyperConfig& config,
           "needs rows, a scale and a base of f32, f16 or bf16, and products in f32");
   require(count >= 1 && count <= kMostStreams && rows.x.shape[1] % count == 0 &&
               rows.base.shape.elements() == width && out.read.shape == Shape{n, count} &&
-              width == (out.mix     ? config.weights()
-                        : out.write ? 2 * count
-                                    : count),
+              width == (out.write ? 2 * count : count),
           "hyper_shares", "shapes do not fit");
   require_grid(n, "hyper_shares");
   HyperArguments args;
@@ -56,16 +54,13 @@ void GpuBackend::hyper_shares(const HyperRows& rows, const HyperConfig& config,
   args.base = rows.base.data;
   args.read = out.read.as<float>();
   if (out.write) args.write = out.write->as<float>();
-  if (out.mix) args.mix = out.mix->as<float>();
   args.scale_dtype = rows.scale.dtype;
   args.base_dtype = rows.base.dtype;
   args.count = static_cast<int32_t>(count);
-  args.rounds = static_cast<int32_t>(config.rounds);
   args.dim = rows.x.shape[1] / count;
   args.norm_eps = rows.norm_eps;
   args.eps = static_cast<float>(config.eps);
   args.most_written = static_cast<float>(config.most_written);
-  args.write_eps = static_cast<float>(config.write_eps);
   FP8KV_GPU::hyper_shares(device_.stream(), rows.x.dtype, n, args);
 }
 

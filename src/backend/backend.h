@@ -189,7 +189,7 @@ class Backend : public BackendMemory {
   virtual void mix_streams(const ConstTensorView& x, const ConstTensorView& shares,
                            const StreamSum& how, const TensorView& y) = 0;
 
-  // The shares by which rows read, write and mix their streams: see HyperConfig.
+  // The shares by which rows read and write their streams: see HyperConfig.
   virtual void hyper_shares(const HyperRows& rows, const HyperConfig& config,
                             const HyperShares& out) = 0;
 

@@ -232,21 +232,19 @@ struct Recurrence {
 };
 
 // Rows of several streams, and what their shares are made from: see HyperConfig. `width` is count
-// for shares of what is read alone, 2 * count with those of what is written, and
-// HyperConfig::weights() for all of them.
+// for shares of what is read alone, or 2 * count.
 struct HyperRows {
   ConstTensorView x;         // [n, count * dim] activation dtype
   ConstTensorView products;  // [n, width] f32: of x; divided by x's RMS here
-  ConstTensorView scale;     // [1 to 3], of any type like the next: multiplies each kind of shares
+  ConstTensorView scale;     // [1 or 2], of any type like the next: multiplies each kind of shares
   ConstTensorView base;      // [width]: added to that
   float norm_eps = 0.0f;     // added to the mean square of x
 };
 
-// Shares as mix_streams takes them, in f32.
+// Shares as mix_streams takes them.   [n, count] f32
 struct HyperShares {
-  TensorView read;                       // [n, count]
-  std::optional<TensorView> write = {};  // [n, count]
-  std::optional<TensorView> mix = {};    // [n, count * count]; REQUIRES `write`
+  TensorView read;
+  std::optional<TensorView> write = {};
 };
 
 struct AttentionOptions {

@@ -236,7 +236,7 @@ void Forward::head(const HeadWeights& weights, const TensorView& x, const ConstT
   if (streams_) {
     streams_->merge(weights.streams, x, rows, chosen);
   } else if (hyper_) {
-    hyper_->merge(weights.hyper, x, rows, chosen);
+    hyper_->merge(weights.hyper.value(), x, rows, chosen);
   } else {
     backend_.embed(x, rows, chosen);
   }

@@ -76,46 +76,38 @@ TEST_CASE("gpu mix_streams: as on the CPU, in place too") {
 }
 
 TEST_CASE("gpu hyper_shares: as on the CPU, with a scale and a base of any type") {
-  constexpr int64_t kCount = 4, kWidth = (2 + kCount) * kCount;
-  const HyperConfig config{
-      .count = kCount, .eps = 1e-3, .most_written = 1.5, .write_eps = 0.01, .rounds = 5};
+  constexpr int64_t kCount = 4;
+  const HyperConfig config{.count = kCount, .eps = 1e-3, .most_written = 1.5};
   for (const DType dtype : kComputeTypes) {
     CAPTURE(std::string(dtype_name(dtype)));
     const std::vector<float> x = random_values(1, kRows * kCount * kDim, dtype);
-    const std::vector<float> products = random_values(2, kRows * kWidth, DType::f32);
-    const std::vector<float> scale = random_values(3, 3, dtype);
-    const std::vector<float> base = random_values(4, kWidth, dtype);
-    for (const int64_t kinds : {1, 2, 3}) {
-      const int64_t width = kinds == 3 ? kWidth : kinds * kCount;
+    for (const int64_t kinds : {1, 2}) {
+      const int64_t width = kinds * kCount;
+      const std::vector<float> products = random_values(2, kRows * width, DType::f32);
+      const std::vector<float> scale = random_values(3, kinds, dtype);
+      const std::vector<float> base = random_values(4, width, dtype);
       const auto shares = [&](Backend& backend, DType as) {
-        const std::vector<float> first(products.begin(), products.begin() + kRows * width);
-        const std::vector<float> own_base(base.begin(), base.begin() + width);
-        const std::vector<float> own_scale(scale.begin(), scale.begin() + kinds);
         const Tensor read = backend.allocate(DType::f32, Shape{kRows, kCount});
         const Tensor write = backend.allocate(DType::f32, Shape{kRows, kCount});
-        const Tensor mix = backend.allocate(DType::f32, Shape{kRows, kCount * kCount});
         HyperShares out{.read = read.view()};
         if (kinds > 1) out.write = write.view();
-        if (kinds > 2) out.mix = mix.view();
         const Tensor rows = put(backend, x, as, {kRows, kCount * kDim});
-        const Tensor raw = put(backend, first, DType::f32, {kRows, width});
-        const Tensor scales = put(backend, own_scale, as, {kinds});
-        const Tensor bases = put(backend, own_base, as, {width});
+        const Tensor raw = put(backend, products, DType::f32, {kRows, width});
+        const Tensor scales = put(backend, scale, as, {kinds});
+        const Tensor bases = put(backend, base, as, {width});
         backend.hyper_shares({rows.view(), raw.view(), scales.view(), bases.view(), 1e-5f}, config,
                              out);
         std::vector<float> all = get(backend, read.view());
-        for (const auto& more : {out.write, out.mix}) {
-          if (!more) continue;
-          const std::vector<float> of = get(backend, *more);
-          all.insert(all.end(), of.begin(), of.end());
-        }
+        if (kinds == 1) return all;
+        const std::vector<float> written = get(backend, write.view());
+        all.insert(all.end(), written.begin(), written.end());
         return all;
       };
       std::vector<double> expected, allowed;
       for (const float value : shares(*make_cpu_backend(1), DType::f32)) {
         expected.push_back(double{value});
-        // Chains of five squares and 13 levels, then up to nine quotients of sums of four.
-        allowed.push_back(test::allowed(2.0, double{value}, 64, DType::f32));
+        // Chains of five squares and 13 levels, then a product, a sum and a sigmoid.
+        allowed.push_back(test::allowed(2.0, double{value}, 32, DType::f32));
       }
       test::on_every_backend(
           [&](Backend& backend) { test::expect_close(shares(backend, dtype), expected, allowed); });

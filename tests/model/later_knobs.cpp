@@ -221,7 +221,6 @@ const Knob kKnobs[] = {
     {"experts.shared_hidden_dim, beside experts for images", "ernie4_5-vl",
      [](ModelConfig& c) { c.experts->shared_hidden_dim = 0; }},
     {"hyper.eps", "hy-v4", [](ModelConfig& c) { c.hyper->eps = 0; }},
-    {"hyper.write_eps", "hy-v4", [](ModelConfig& c) { c.hyper->write_eps = 0; }},
     {"hyper.most_written", "hy-v4", [](ModelConfig& c) { c.hyper->most_written = 2; }},
     {"sinks, behind a latent", "hy-v4-saved", [](ModelConfig& c) { c.block.sinks = false; }},
     {"attention_gate, of elements, behind a latent", "hy-v4-saved-dense",
@@ -282,8 +281,7 @@ const Knob kKnobs[] = {
   // The tensors' shapes give count.
   [[maybe_unused]] const auto [streams, active, scaled] = StreamsConfig{};
   // The tensors' shapes give count, and their dtypes f32_product.
-  [[maybe_unused]] const auto [connected, hyper_eps, most_written, write_eps, rounds, plain_head,
-                               f32_product] = HyperConfig{};
+  [[maybe_unused]] const auto [connected, hyper_eps, most_written, f32_product] = HyperConfig{};
   // The tensors' shapes give all of these except norm_eps.
   [[maybe_unused]] const auto [rank, rope_dim, nope_dim, v_dim, q_rank, latent_eps] =
       LatentConfig{};

@@ -1,7 +1,6 @@
 #include "backend/cpu/cpu_hyper.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <vector>
 
@@ -10,9 +9,6 @@
 
 namespace fp8kv {
 namespace {
-
-constexpr auto kMost = static_cast<size_t>(kMostStreams);
-using Square = std::array<std::array<float, kMost>, kMost>;
 
 std::vector<float> floats(const ConstTensorView& view) {
   std::vector<float> all(static_cast<size_t>(view.shape.elements()));
@@ -35,45 +31,6 @@ float inverse_rms(const float* row, int64_t dim, float eps) {
   return static_cast<float>(1 / std::sqrt(sum / static_cast<double>(dim) + double{eps}));
 }
 
-void softmax_rows(Square& cells, size_t count) {
-  for (size_t i = 0; i < count; ++i) {
-    float most = cells[i][0], sum = 0.0f;
-    for (size_t j = 1; j < count; ++j) most = std::max(most, cells[i][j]);
-    for (size_t j = 0; j < count; ++j) sum += cells[i][j] = std::exp(cells[i][j] - most);
-    for (size_t j = 0; j < count; ++j) cells[i][j] /= sum;
-  }
-}
-
-void divide_rows(Square& cells, size_t count, float eps) {
-  for (size_t i = 0; i < count; ++i) {
-    float sum = eps;
-    for (size_t j = 0; j < count; ++j) sum += cells[i][j];
-    for (size_t j = 0; j < count; ++j) cells[i][j] /= sum;
-  }
-}
-
-void divide_columns(Square& cells, size_t count, float eps) {
-  for (size_t j = 0; j < count; ++j) {
-    float sum = eps;
-    for (size_t i = 0; i < count; ++i) sum += cells[i][j];
-    for (size_t i = 0; i < count; ++i) cells[i][j] /= sum;
-  }
-}
-
-// Makes rows and columns of positive numbers sum to nearly 1.
-void balance(Square& cells, size_t count, const HyperConfig& config) {
-  const auto eps = static_cast<float>(config.eps);
-  softmax_rows(cells, count);
-  for (size_t i = 0; i < count; ++i) {
-    for (size_t j = 0; j < count; ++j) cells[i][j] += eps;
-  }
-  divide_columns(cells, count, eps);
-  for (int64_t round = 1; round < config.rounds; ++round) {
-    divide_rows(cells, count, eps);
-    divide_columns(cells, count, eps);
-  }
-}
-
 }  // namespace
 
 void cpu_hyper_shares(ThreadPool& pool, const HyperRows& rows, const HyperConfig& config,
@@ -82,13 +39,10 @@ void cpu_hyper_shares(ThreadPool& pool, const HyperRows& rows, const HyperConfig
   const auto width = static_cast<size_t>(rows.products.shape[1]);
   const int64_t n = rows.x.shape[0], dim = rows.x.shape[1];
   FP8KV_ASSERT(rows.x.dtype == DType::f32 && rows.products.dtype == DType::f32);
-  FP8KV_ASSERT(count <= kMost && width == (out.mix     ? (2 + count) * count
-                                           : out.write ? 2 * count
-                                                       : count));
+  FP8KV_ASSERT(config.count <= kMostStreams && width == (out.write ? 2 * count : count));
   const std::vector<float> base = floats(rows.base), scale = floats(rows.scale);
   const auto eps = static_cast<float>(config.eps);
   const auto most = static_cast<float>(config.most_written);
-  const auto write_eps = static_cast<float>(config.write_eps);
   constexpr int64_t kJobRows = 16;
   pool.run((n + kJobRows - 1) / kJobRows, [&](int64_t job, int /*thread*/) {
     for (int64_t row = job * kJobRows; row < std::min(n, (job + 1) * kJobRows); ++row) {
@@ -102,18 +56,7 @@ void cpu_hyper_shares(ThreadPool& pool, const HyperRows& rows, const HyperConfig
       for (size_t s = 0; s < count; ++s) read[s] = sigmoid(term(s, 0)) + eps;
       if (!out.write) continue;
       float* const write = out.write->as<float>() + at * count;
-      for (size_t s = 0; s < count; ++s) {
-        write[s] = most * sigmoid(term(count + s, 1)) + write_eps;
-      }
-      if (!out.mix) continue;
-      Square cells{};
-      for (size_t i = 0; i < count * count; ++i) {
-        cells[i / count][i % count] = term(2 * count + i, 2);
-      }
-      balance(cells, count, config);
-      // Cell [i][j] is the share of stream i in stream j.
-      float* const mix = out.mix->as<float>() + at * count * count;
-      for (size_t i = 0; i < count * count; ++i) mix[i] = cells[i % count][i / count];
+      for (size_t s = 0; s < count; ++s) write[s] = most * sigmoid(term(count + s, 1)) + eps;
     }
   });
 }

@@ -1,4 +1,4 @@
-// Hyper-connections: shares by which rows read, write and mix their residual streams.
+// Hyper-connections: shares by which rows read and write their residual streams.
 #pragma once
 
 #include "backend/backend.h"

@@ -256,9 +256,6 @@ void add_streams(const ModelConfig& config, ConfigNumbers& out) {
     out.add("hc_mult", hyper.count);
     out.add("hc_eps", hyper.eps);
     out.add_unless(usual.most_written, "hc_magnitude", hyper.most_written);
-    out.add_unless(usual.write_eps, "hc_write_eps", hyper.write_eps);
-    out.add_unless(usual.rounds, "hc_sinkhorn_iters", hyper.rounds);
-    out.add_unless(usual.plain_head, "hc_plain_head", hyper.plain_head);
   }
   if (!config.streams) return;
   out.add("altup_num_inputs", config.streams->count);

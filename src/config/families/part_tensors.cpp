@@ -174,23 +174,22 @@ RoleTensor tensor_of_streams(TensorRole role, const ModelConfig& config) {
 RoleTensor tensor_of_hyper(TensorRole role, const ModelConfig& config) {
   const bool exists = config.hyper.has_value();
   const HyperConfig hyper = config.hyper.value_or(HyperConfig());
-  const bool has_head = exists && !hyper.plain_head;
   switch (role) {
     case hyper_attn:
     case hyper_ffn:
-      return {{hyper.weights(), hyper.count * config.dim}, exists};
+      return {{2 * hyper.count, hyper.count * config.dim}, exists};
     case hyper_attn_base:
     case hyper_ffn_base:
-      return {{hyper.weights()}, exists};
+      return {{2 * hyper.count}, exists};
     case hyper_attn_scale:
     case hyper_ffn_scale:
-      return {{hyper.scales()}, exists};
+      return {{2}, exists};
     case hyper_head:
-      return {{hyper.count, hyper.count * config.dim}, has_head};
+      return {{hyper.count, hyper.count * config.dim}, exists};
     case hyper_head_base:
-      return {{hyper.count}, has_head};
+      return {{hyper.count}, exists};
     case hyper_head_scale:
-      return {{1}, has_head};
+      return {{1}, exists};
     default:
       assertion_failed("a TensorRole of hyper-connections", __FILE__, __LINE__);
   }

@@ -20,19 +20,10 @@ struct StreamsConfig {
 // weights. At the end of the model another weighted sum merges the streams.
 struct HyperConfig {
   int64_t count = 0;          // 2 to kMostStreams
-  double eps = 0.0;           // added to the weights of what is read
+  double eps = 0.0;           // added to all weights
   double most_written = 2.0;  // multiplies the sigmoid that makes the weights of what is written
-  double write_eps = 0.0;     // added to these
-  // The streams also mix: each becomes a weighted sum of all. So many rounds of dividing rows and
-  // columns by their sums make them sum to 1 (Sinkhorn-Knopp). 0: they do not mix.
-  int64_t rounds = 0;
-  bool plain_head = false;   // the last sum is a mean
-  bool f32_product = false;  // the files have these products in F32 beside weights in 16 bits
+  bool f32_product = false;   // the files have these products in F32 beside weights in 16 bits
   bool operator==(const HyperConfig&) const = default;
-
-  // The weights of a row around one block.
-  int64_t weights() const { return rounds > 0 ? (2 + count) * count : 2 * count; }
-  int64_t scales() const { return rounds > 0 ? 3 : 2; }
 };
 
 inline constexpr int64_t kMostStreams = 8;

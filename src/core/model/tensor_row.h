@@ -23,12 +23,12 @@ enum class TensorRole {
   hidden_norm,
   token_norm,  // of the next token's embedding
   attn_norm,
-  stream_norm,     // this and the next two predict the streams before a layer runs
-  stream_router,   // [streams, dim]
-  stream_predict,  // [streams * streams, streams]
-  hyper_attn,  // [weights, streams * dim]: this and the next two around attention; see HyperConfig
-  hyper_attn_base,   // [weights]
-  hyper_attn_scale,  // [scales]
+  stream_norm,       // this and the next two predict the streams before a layer runs
+  stream_router,     // [streams, dim]
+  stream_predict,    // [streams * streams, streams]
+  hyper_attn,        // [2 * streams, streams * dim]: around attention, like the next two
+  hyper_attn_base,   // [2 * streams]; see HyperConfig
+  hyper_attn_scale,  // [2]
   q,
   k,
   v,

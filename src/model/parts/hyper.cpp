@@ -2,7 +2,6 @@
 
 #include <array>
 #include <numeric>
-#include <optional>
 #include <vector>
 
 #include "model/parts/projections.h"
@@ -18,12 +17,6 @@ View apart(const View& x, int64_t dim) {
 
 TensorView first_columns(const Tensor& buffer, int64_t rows, int64_t width) {
   return {buffer.view().data, buffer.view().dtype, Shape{rows, width}};
-}
-
-Tensor constants(ForwardMemory& memory, int64_t width, float value) {
-  const std::vector<float> all(static_cast<size_t>(memory.max_rows() * width), value);
-  return memory.make({reinterpret_cast<const std::byte*>(all.data()), DType::f32,
-                      Shape{memory.max_rows(), width}});
 }
 
 }  // namespace
@@ -45,11 +38,9 @@ HyperForward::HyperForward(ForwardMemory& memory, const ModelConfig& config)
   const int64_t count = hyper_.count;
   in_ = memory.rows(dim_);
   chosen_ = memory.rows(count * dim_);
-  products_ = memory.rows(DType::f32, hyper_.weights());
+  products_ = memory.rows(DType::f32, 2 * count);
   read_ = memory.rows(DType::f32, count);
   write_ = memory.rows(DType::f32, count);
-  if (hyper_.rounds > 0) mix_ = memory.rows(DType::f32, count * count);
-  if (hyper_.plain_head) mean_ = constants(memory, count, 1.0f / static_cast<float>(count));
   if (!hyper_.f32_product || memory.activation() == DType::f32) return;
   wide_ = memory.rows(DType::f32, count * dim_);
   std::vector<int32_t> rows(static_cast<size_t>(memory.max_rows()));
@@ -74,31 +65,23 @@ void HyperForward::share(const HyperWeights& weights, const ConstTensorView& x,
 
 TensorView HyperForward::read(const HyperWeights& weights, const ConstTensorView& x) {
   const int64_t n = x.shape[0];
-  HyperShares shares{.read = read_.first(n), .write = write_.first(n)};
-  if (hyper_.rounds > 0) shares.mix = mix_.first(n);
-  share(weights, x, shares);
+  share(weights, x, {.read = read_.first(n), .write = write_.first(n)});
   const TensorView in = in_.first(n);
-  backend_.mix_streams(apart(x, dim_), shares.read, {.onto = false}, apart(in, dim_));
+  backend_.mix_streams(apart(x, dim_), read_.first(n), {.onto = false}, apart(in, dim_));
   return in;
 }
 
 void HyperForward::write(const ConstTensorView& made, const TensorView& x) {
-  const int64_t n = x.shape[0];
-  const TensorView streams = apart(x, dim_);
-  if (hyper_.rounds > 0) {
-    backend_.mix_streams(streams, mix_.first(n), {.onto = false}, streams);
-  }
-  backend_.mix_streams(apart(made, dim_), write_.first(n), {}, streams);
+  backend_.mix_streams(apart(made, dim_), write_.first(x.shape[0]), {}, apart(x, dim_));
 }
 
-void HyperForward::merge(const std::optional<HyperWeights>& weights, const ConstTensorView& x,
+void HyperForward::merge(const HyperWeights& weights, const ConstTensorView& x,
                          const ConstTensorView& rows, const TensorView& out) {
   const int64_t n = rows.shape[0];
   const TensorView chosen = chosen_.first(n);
   backend_.embed(x, rows, chosen);
-  if (weights) share(*weights, chosen, {.read = read_.first(n)});
-  backend_.mix_streams(apart(chosen, dim_), (weights ? read_ : mean_).first(n), {.onto = false},
-                       apart(out, dim_));
+  share(weights, chosen, {.read = read_.first(n)});
+  backend_.mix_streams(apart(chosen, dim_), read_.first(n), {.onto = false}, apart(out, dim_));
 }
 
 }  // namespace fp8kv

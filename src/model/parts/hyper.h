@@ -24,13 +24,12 @@ class HyperForward {
   // The input of a block: scratch [n, dim], valid until the next call.
   TensorView read(const HyperWeights& weights, const ConstTensorView& x);
 
-  // Adds a block's output [n, dim] to the streams that `read` was last called with, which mix
-  // first.
+  // Adds a block's output [n, dim] to the streams that `read` was last called with.
   void write(const ConstTensorView& made, const TensorView& x);
 
   // Merges the streams of those rows of x that `rows` [n] i32 names.   out [n, dim]
-  void merge(const std::optional<HyperWeights>& weights, const ConstTensorView& x,
-             const ConstTensorView& rows, const TensorView& out);
+  void merge(const HyperWeights& weights, const ConstTensorView& x, const ConstTensorView& rows,
+             const TensorView& out);
 
  private:
   void share(const HyperWeights& weights, const ConstTensorView& x, const HyperShares& out);
@@ -39,13 +38,12 @@ class HyperForward {
   const HyperConfig& hyper_;
   int64_t dim_;
   float norm_eps_;
-  Tensor in_;                  // [max_rows, dim]
-  Tensor chosen_;              // [max_rows, streams * dim]
-  Tensor products_;            // [max_rows, weights] f32
-  Tensor read_, write_, mix_;  // f32, as in HyperShares; mix_ is empty if streams do not mix
-  Tensor mean_;                // [max_rows, streams] f32: 1 / streams; empty without plain_head
-  Tensor wide_,
-      all_rows_;  // [max_rows, streams * dim] f32, [max_rows] i32; empty unless f32_product
+  Tensor in_;            // [max_rows, dim]
+  Tensor chosen_;        // [max_rows, streams * dim]
+  Tensor products_;      // [max_rows, 2 * streams] f32
+  Tensor read_, write_;  // [max_rows, streams] f32
+  // [max_rows, streams * dim] f32, [max_rows] i32; empty unless f32_product
+  Tensor wide_, all_rows_;
 };
 
 }  // namespace fp8kv

@@ -84,7 +84,7 @@ struct StreamWeights {
 struct HyperWeights {
   Linear product;         // [width, streams * dim]
   ConstTensorView base;   // [width]
-  ConstTensorView scale;  // [1 to 3]
+  ConstTensorView scale;  // [1 or 2]
 };
 
 // LAuReL, the way around attention: x + norm(up(down(x))), for rows x that enter attention.

@@ -44,7 +44,7 @@ HyperConfig hyper_of(const Json& config) {
   HyperConfig hyper;
   const auto count = config.find("hc_mult");
   hyper.count = count ? in_range(*count, 2, kMostStreams) : 4;
-  hyper.eps = hyper.write_eps = positive_or(config, "hc_eps", 1e-6);
+  hyper.eps = positive_or(config, "hc_eps", 1e-6);
   hyper.most_written = positive_or(config, "hc_magnitude", 2.0);
   return hyper;
 }
