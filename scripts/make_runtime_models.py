@@ -80,6 +80,7 @@ Step3p7ForConditionalGeneration step3p7
 DeciLMForCausalLM nemotron-nas
 HYV3ForCausalLM hy_v3
 HYV4ForCausalLM hy_v4
+HYV4VLForConditionalGeneration hy_v4_vl
 Ernie4_5_MoeForCausalLM ernie4_5_moe
 Mistral4ForCausalLM mistral4
 MiniCPM3ForCausalLM minicpm3

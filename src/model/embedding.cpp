@@ -4,8 +4,8 @@
 #include <array>
 
 #include "base/error.h"
-#include "model/parts/hyper.h"
-#include "model/parts/streams.h"
+#include "model/parts/streams/hyper.h"
+#include "model/parts/streams/streams.h"
 #include "model/weights/weight_loader.h"
 
 namespace fp8kv {

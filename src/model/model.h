@@ -13,14 +13,14 @@
 #include "model/parts/feed_forward/dense.h"
 #include "model/parts/feed_forward/experts.h"
 #include "model/parts/forward_memory.h"
-#include "model/parts/hyper.h"
 #include "model/parts/latent.h"
 #include "model/parts/laurel.h"
 #include "model/parts/layer_states.h"
 #include "model/parts/rope_tables.h"
 #include "model/parts/sparse/indexer.h"
 #include "model/parts/state.h"
-#include "model/parts/streams.h"
+#include "model/parts/streams/hyper.h"
+#include "model/parts/streams/streams.h"
 #include "model/weights/weights.h"
 
 namespace fp8kv {

@@ -39,6 +39,7 @@ constexpr const char* kSupported =
     "Glm4vMoeForConditionalGeneration, GPTJForCausalLM, GraniteMoeSharedForCausalLM, "
     "GraniteMoeSWAForCausalLM, GraniteSWAForCausalLM, HeliumForCausalLM, "
     "HunYuanDenseV1ForCausalLM, HunYuanMoEV1ForCausalLM, HYV3ForCausalLM, HYV4ForCausalLM, "
+    "HYV4VLForConditionalGeneration, "
     "HyperCLOVAXForCausalLM, "
     "IQuestCoderForCausalLM, Jais2ForCausalLM, KimiLinearForCausalLM, LagunaForCausalLM, "
     "Lfm2ForCausalLM, "

@@ -83,7 +83,7 @@ TEST_CASE("describe_model: what cannot be told is an error") {
       "config.json: kv_lora_rank: attention through a latent vector (MLA) is not known of "
       "model_type 'longcat_flash', expected one of axk1, bailing_hybrid, deepseek_v2, "
       "deepseek_v3, deepseek_v32, kimi_k2, kimi_linear, glm4_moe_lite, glm_moe_dsa, hy_v4, "
-      "minicpm3, mistral4, sarvam_mla and youtu");
+      "hy_v4_vl_text, minicpm3, mistral4, sarvam_mla and youtu");
   CHECK(refused(R"({"num_hidden_layers": 2, "kv_lora_rank": 512, "index_topk": 2048,
                     "model_type": "deepseek_v3"})") ==
         "config.json: index_topk: is 2048: a sparse indexer, which chooses what each token sees, "

@@ -33,6 +33,13 @@ TEST_CASE("ERNIE 4.5 VL: numbers of text and images that have to be alike are") 
         "config.json: moe_num_experts: is [6], expected two numbers, for text and for images");
 }
 
+TEST_CASE("ERNIE 4.5: experts per token have one number in both spellings") {
+  for (const char* golden : {"ernie4_5-moe", "ernie4_5-vl-published"}) {
+    CHECK(refusal_of_family(golden, "num_experts_per_tok", "1") ==
+          "config.json: moe_k: is 2, but config.json: num_experts_per_tok is 1");
+  }
+}
+
 TEST_CASE("ERNIE 4.5 VL: keys for which runtimes have other defaults are there") {
   for (const std::string key : {"moe_num_experts", "moe_num_shared_experts", "num_key_value_heads",
                                 "moe_intermediate_size", "moe_k", "tie_word_embeddings"}) {

@@ -199,6 +199,8 @@ TEST_CASE("Ling 3: what runtimes compute whatever the config says") {
   for (const char* key : {"n_group", "topk_group", "routed_scaling_factor", "num_shared_experts"}) {
     CHECK(refused(key, "null").find("' is null") != std::string::npos);
   }
+  CHECK(refusal_of_family("ling3-saved", "moe_renormalize", "null") ==
+        "config.json: the key 'moe_renormalize' is null, which transformers takes for false");
   CHECK(refused("moe_renormalize", "false") ==
         "config.json: norm_topk_prob: is true, but config.json: moe_renormalize is false");
 }

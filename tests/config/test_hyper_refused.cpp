@@ -4,6 +4,7 @@
 
 #include <doctest/doctest.h>
 
+#include "json/json.h"
 #include "support/models/family_model.h"
 
 namespace fp8kv {
@@ -45,6 +46,22 @@ TEST_CASE("families: what runtimes compute in a HunYuan 4, whatever the config s
               R"(["deepseek_sparse_attention", "full_attention", "deepseek_sparse_attention"])") ==
       "config.json: layer_types[1]: is \"full_attention\": transformers chooses tokens in "
       "every layer, and vLLM in other layers alone");
+}
+
+TEST_CASE("families: a HunYuan 4 with images rotates all its angles by positions of text") {
+  const auto refused = [](const std::string& rope) {
+    JsonWriter text;
+    text.value(test::family_golden("hy-v4-vision-seven").at("config").at("text_config"));
+    return refusal_of_family("hy-v4-vision-seven", "text_config",
+                             json_with_member(text.text(), "rope_parameters", rope));
+  };
+  const std::string expected = ", expected three numbers whose sum is 3, half of qk_rope_head_dim";
+  CHECK(refused(R"({"rope_type": "default", "rope_theta": 500.0})") ==
+        "config.json: text_config: mrope_section would be [12, 10, 10]" + expected);
+  for (const std::string parts : {"[1, 2]", "[1, 1, 2]"}) {
+    CHECK(refused(R"({"rope_theta": 500.0, "mrope_section": )" + parts + "}")
+              .ends_with(": mrope_section is " + parts + expected));
+  }
 }
 
 }  // namespace fp8kv

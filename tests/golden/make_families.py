@@ -866,8 +866,8 @@ def is_turned(name, config):
 
 def published_hybrid(name, shape, config):
     """What published files of these families have in place of a tensor that transformers 5.24 saves."""
-    if config["model_type"] == "hy_v4":
-        name = re.sub(r"hc_pre\.(hc_\w+_layer)", r"\1.hc_pre", name).replace("hc_pre.hc_head", "hc_head")
+    if config["model_type"].startswith("hy_v4"):
+        name = re.sub(r"hc_pre\.(hc_\w+_layer)", r"\1.hc_pre", name).replace("hc_pre.hc_head.", "hc_head.").replace("hc_head.hc_pre.", "hc_head.")
         name = re.sub(r"(mlp|shared_experts)\.linear_gate", r"\1.gate_proj", name)
     if config["model_type"] == "kimi_linear" and ".block_sparse_moe." in name and not any(
             part in name for part in (".experts.", ".gate.", "shared_experts.")):
@@ -882,7 +882,7 @@ def published_hybrid(name, shape, config):
 
 def published_shapes(config):
     shapes = {}
-    if config["model_type"] in ("olmo_hybrid", "kimi_linear", "hy_v4") and config.get("transformers_version") != "5.24.0":
+    if config["model_type"] in ("olmo_hybrid", "kimi_linear", "hy_v4", "hy_v4_vl") and config.get("transformers_version") != "5.24.0":
         return dict(published_hybrid(name, shape, config) for name, shape in saved_shapes(config).items())
     for name, shape in saved_shapes(stand_in(config)).items():
         if name.startswith("model.embed_tokens_extend.") and not name.endswith("img_projection_up.weight"):

@@ -140,6 +140,7 @@ HY_V4_SAVED = {**new_keys(without(HY_V4, "enable_ihc", "gated_mla", "gating_type
                                   "num_nextn_predict_layers")),
                "layer_types": ["indexed_attention"] * 3, "n_group": 1, "topk_group": 1, "head_dim": 6, "qk_head_dim": 16,
                "output_router_logits": False, "transformers_version": "5.24.0"}
+HY_V4_TEXT = {**new_keys(HY_V4, mrope_section=[1, 1, 1]), "model_type": "hy_v4_vl_text", "layer_types": ["indexed_attention"] * 3}
 SEED_OSS = family("SeedOssForCausalLM", "seed_oss", head_dim=12, attention_bias=True, attention_out_bias=False, mlp_bias=False,
                   pad_token_id=0, **UNTIED)
 SOLAR_OPEN = family("SolarOpenForCausalLM", "solar_open", head_dim=12, attention_bias=False, moe_intermediate_size=24,
@@ -481,6 +482,13 @@ WRAPPERS = {
             "model_type": "smolvlm_vision"}, scale_factor=1, wide=True),
     **three("mistral4-vision", "Mistral3ForConditionalGeneration", "mistral3", MISTRAL4, lambda _: {**TINY_VISION, "model_type": "pixtral",
             "head_dim": 8}, {"num_attention_heads": 7, "hidden_size": 28, "num_key_value_heads": 7}, vision_feature_layer=-1, spatial_merge_size=1),
+    **three("hy-v4-vision", "HYV4VLForConditionalGeneration", "hy_v4_vl", HY_V4_TEXT, lambda text: {"model_type": "hy_v4_vl_vision", "hidden_size": 8,
+            "intermediate_size": 8, "num_hidden_layers": 1, "num_attention_heads": 1, "patch_size": 4, "spatial_merge_size": 1, "max_image_size": 8,
+            "out_hidden_size": text["hidden_size"]}, {"num_attention_heads": 7, "num_key_value_heads": 7, "hidden_size": 56, "hc_mult": 3}),
+    "hy-v4-vision-saved": {**wrapper("HYV4VLForConditionalGeneration", "hy_v4_vl", {**HY_V4_TEXT, "num_hidden_layers": 2, "hc_mult": 2,
+                           "layer_types": ["indexed_attention"] * 2, "mlp_layer_types": ["dense", "sparse"], "indexer_types": ["full", "shared"]},
+                           {"model_type": "hy_v4_vl_vision", "hidden_size": 8, "intermediate_size": 8, "num_hidden_layers": 1, "num_attention_heads": 1,
+                            "patch_size": 4, "spatial_merge_size": 1, "max_image_size": 8, "out_hidden_size": 32}), "transformers_version": "5.24.0"},
     **three("exaone4.5", "Exaone4_5_ForConditionalGeneration", "exaone4_5", EXAONE4, lambda text: {**OMNI_VISION, "model_type": "exaone4_5_vision",
             "num_key_value_heads": 1, "out_hidden_size": text["hidden_size"]}, wide=True),
     **three("cohere2-vision", "Cohere2VisionForConditionalGeneration", "cohere2_vision", COHERE2_TEXT, lambda _: {**TINY_VISION,

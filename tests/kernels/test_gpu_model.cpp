@@ -308,6 +308,21 @@ TEST_CASE("gpu model: a router in F32 beside BF16 weights keeps its digits") {
   });
 }
 
+TEST_CASE("gpu model: hyper-connections and sinks in F32 beside BF16 weights are the CPU's") {
+  const test::TempDir temp;
+  const test::FamilyModel exact("hy-v4-saved-dense");
+  const Checkpoint checkpoint =
+      test::write_narrow_model(temp / "model", exact.golden, {".hc_", "sink_param"});
+  const ModelConfig config = read_model_config(checkpoint);
+  const std::vector<int32_t> ids(exact.ids.begin(), exact.ids.begin() + 24);
+  const auto expected = test::run_model(checkpoint, config, *make_cpu_backend(1), ids);
+  test::on_every_backend([&](Backend& backend) {
+    // Activations in BF16 change logits by about 2^-8.
+    CHECK(test::logit_difference(test::run_model(checkpoint, config, backend, ids), expected) <
+          0.1);
+  });
+}
+
 // Runs each golden on one backend, in turn; on simulators only every third golden.
 TEST_CASE("gpu model: amax and greedy text of every family are transformers'") {
   // The prompt, a step that is run, one that is recorded, and one that is replayed.

@@ -232,6 +232,8 @@ const Knob kKnobs[] = {
      [](ModelConfig& c) {
        for (LayerSwiglu& each : c.swiglus) each.dense = each.routed;
      }},
+    {"latent.norm_eps, beside images", "hy-v4-vision",
+     [](ModelConfig& c) { c.latent->norm_eps = 1e-6; }},
     {"swiglus, clamped before silu", "hy-v4-seven",
      [](ModelConfig& c) {
        for (LayerSwiglu& each : c.swiglus) each.routed->form = SwigluForm::after;

@@ -39,4 +39,24 @@ TEST_CASE("experts: routers in F32 in some layers alone are refused") {
             "'model.layers.0.mlp.gate.weight' is BF16"));
 }
 
+TEST_CASE("hyper-connections: F32 beside BF16 weights is taken, in all layers or in none") {
+  const test::TempDir temp;
+  const auto backend = make_cpu_backend(2);
+  const test::FamilyModel exact("hy-v4-saved-dense");
+  const auto logits = [&](const char* name, const std::vector<std::string>& wide) {
+    const Checkpoint checkpoint = test::write_narrow_model(temp / name, exact.golden, wide);
+    return test::run_model(checkpoint, read_model_config(checkpoint), *backend, exact.ids);
+  };
+  const auto narrow = logits("narrow", {});
+  const auto wide = logits("wide", {".hc_", "sink_param"});
+  // BF16 weights change logits by about 2^-8, and these tensors are a part of them.
+  CHECK(test::logit_difference(exact, narrow) < 0.05);
+  CHECK(test::logit_difference(exact, wide) < 0.05);
+  CHECK(wide != narrow);
+  CHECK(test::error_of([&] { logits("some", {"layers.1.hc_pre.hc_attn_layer.hc_fn"}); }) ==
+        cat(quote((temp / "some").string()),
+            ": tensor 'model.layers.1.hc_pre.hc_attn_layer.hc_fn': is F32, but "
+            "'model.layers.0.hc_pre.hc_attn_layer.hc_fn' is BF16"));
+}
+
 }  // namespace fp8kv

@@ -81,6 +81,7 @@ TEST_CASE("knobs: a model without one is another model, unless other parts tell"
   // These follow from which tensors there are, or from the architecture.
   const std::set<std::string> told = {"experts.bias",
                                       "latent.norm_eps",
+                                      "latent.norm_eps, beside images",
                                       "latent.norm_eps, beside states",
                                       "layer_input_dim",
                                       "layer_scale",

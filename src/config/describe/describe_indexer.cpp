@@ -34,7 +34,7 @@ std::vector<bool> choosing_layers(const Json& text, int64_t n_layers) {
   if (const auto types = text.find("indexer_types")) {
     check(*types, types->is_array() ? types->size() : 0);
     for (size_t i = 0; i < chooses.size(); ++i) chooses[i] = (*types)[i].as_string() == "full";
-  } else if (text.get_string("model_type", "") == "hy_v4") {
+  } else if (text.get_string("model_type", "").starts_with("hy_v4")) {
     for (size_t i = 1; i < chooses.size(); ++i) chooses[i] = (i - 1) % 4 == 0;
   } else if (pattern) {
     const std::string letters = pattern->as_string();
@@ -102,7 +102,7 @@ int64_t index_number(const Json& text, const char* key, const char* published, i
 
 bool has_indexer(const Json& text) {
   const std::string type = text.get_string("model_type", "");
-  if (type == "deepseek_v32" || type == "glm_moe_dsa" || type == "hy_v4") return true;
+  if (type == "deepseek_v32" || type == "glm_moe_dsa" || type.starts_with("hy_v4")) return true;
   if (is_minimax_m3(text)) {
     const std::vector<bool> indexed = indexed_layers(text);
     return std::find(indexed.begin(), indexed.end(), true) != indexed.end();

@@ -122,6 +122,7 @@ constexpr RuntimeModel kModels[] = {
     {"DeciLMForCausalLM", "nemotron-nas", {always, from({0, 5, 1}), never, never}},
     {"HYV3ForCausalLM", "hy_v3", {from({0, 20}), from({0, 5, 11}), never, from({5, 6})}},
     {"HYV4ForCausalLM", "hy_v4", {from({0, 29}), from({0, 5, 20}), never, from({5, 17})}},
+    {"HYV4VLForConditionalGeneration", "hy_v4_vl", {never, never, never, from({5, 24})}},
     {"Ernie4_5_MoeForCausalLM", "ernie4_5_moe", {from({0, 9, 2}), from({0, 5, 1}), never, from({4, 54})}},
     {"Mistral4ForCausalLM", "mistral4", {never, never, never, from({5, 4})}},
     {"MiniCPM3ForCausalLM", "minicpm3", {always, always, never, from({5, 13})}},

@@ -41,13 +41,7 @@ std::vector<float> values_of(const std::string& name, uint64_t seed, const Shape
   return values;
 }
 
-Checkpoint written(const fs::path& folder, const Json& golden, const std::string& key,
-                   const std::string& value) {
-  fs::create_directories(folder);
-  JsonWriter config;
-  config.value(golden.at("config"));
-  std::ofstream(folder / "config.json")
-      << (key.empty() ? config.text() : json_with_member(config.text(), key, value));
+std::vector<TinyTensor> tensors_of(const Json& golden) {
   const auto seed = static_cast<uint64_t>(golden.at("seed").as_int());
   const Json described = golden.at("tensors");
   std::vector<TinyTensor> tensors;
@@ -60,7 +54,17 @@ Checkpoint written(const fs::path& folder, const Json& golden, const std::string
                        values_of(described.key(i), seed, of, tensor.at("base").as_double(),
                                  tensor.at("amplitude").as_double())});
   }
-  write_tiny_weights(folder, tensors, DType::f32);
+  return tensors;
+}
+
+Checkpoint written(const fs::path& folder, const Json& golden, const std::string& key,
+                   const std::string& value) {
+  fs::create_directories(folder);
+  JsonWriter config;
+  config.value(golden.at("config"));
+  std::ofstream(folder / "config.json")
+      << (key.empty() ? config.text() : json_with_member(config.text(), key, value));
+  write_tiny_weights(folder, tensors_of(golden), DType::f32);
   return Checkpoint::open(folder);
 }
 
@@ -87,6 +91,23 @@ std::vector<std::string> family_cases() {
 
 Checkpoint write_golden_model(const fs::path& folder, const Json& golden) {
   return written(folder, golden, "", "");
+}
+
+Checkpoint write_narrow_model(const fs::path& folder, const Json& golden,
+                              const std::vector<std::string>& wide) {
+  fs::create_directories(folder);
+  JsonWriter config;
+  config.value(golden.at("config"));
+  std::ofstream(folder / "config.json") << config.text();
+  std::vector<TinyTensor> tensors = tensors_of(golden);
+  for (TinyTensor& tensor : tensors) {
+    const auto has = [&](const std::string& part) {
+      return tensor.name.find(part) != std::string::npos;
+    };
+    if (std::any_of(wide.begin(), wide.end(), has)) tensor.dtype = DType::f32;
+  }
+  write_tiny_weights(folder, tensors, DType::bf16);
+  return Checkpoint::open(folder);
 }
 
 // Reads a golden once, because some tests use all of them many times.

@@ -24,6 +24,10 @@ Json family_golden(const std::string& name);
 // Writes the model that a golden describes.
 Checkpoint write_golden_model(const std::filesystem::path& folder, const Json& golden);
 
+// Writes it in BF16, but for tensors whose name has one of these parts: they stay in F32.
+Checkpoint write_narrow_model(const std::filesystem::path& folder, const Json& golden,
+                              const std::vector<std::string>& wide);
+
 struct FamilyModel {
   explicit FamilyModel(const std::string& name);
   // Changes one member of config.json to a JSON value; null removes it.

@@ -33,6 +33,7 @@ Architecture hunyuan_dense();
 Architecture hunyuan_moe();
 Architecture hy_v3();
 Architecture hy_v4();
+Architecture hy_v4_vl();
 Architecture hyperclova_x();
 Architecture iquest_coder();
 Architecture jais2();
@@ -104,6 +105,7 @@ std::span<const Architecture> family_rows() {
       hunyuan_moe(),
       hy_v3(),
       hy_v4(),
+      hy_v4_vl(),
       hyperclova_x(),
       iquest_coder(),
       jais2(),

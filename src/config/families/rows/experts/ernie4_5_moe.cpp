@@ -30,6 +30,7 @@ std::span<const TensorRow> ernie4_5_moe_tensors_together() {
 void parse_ernie4_5_moe(const Json& config, ModelConfig& out) {
   refuse_if_set(config, "use_bias", "a bias beside experts");
   check_least_sum(config);
+  check_same(config.find("moe_k"), config.find("num_experts_per_tok"));
   parse_experts(config, {{"moe_num_experts", "num_experts"}, "moe_intermediate_size", "moe_k"},
                 out);
   if (!out.experts) config.at("moe_num_experts");

@@ -1,5 +1,5 @@
-// HunYuan 4: latent attention with sinks, a gate and the sparse indexer of DeepSeek V3.2, experts
-// of DeepSeek V3, and hyper-connections whose streams do not mix.
+// HunYuan 4, alone or with images: latent attention with sinks, a gate and the sparse indexer of
+// DeepSeek V3.2, experts of DeepSeek V3, and hyper-connections whose streams do not mix.
 #include "base/error.h"
 #include "config/families/experts_config.h"
 #include "config/families/groups/latent_architectures.h"
@@ -10,6 +10,8 @@ namespace fp8kv {
 namespace {
 
 using enum TensorRole;
+
+constexpr std::string_view kHyVisionInside[] = {"hy_v4_vl_text"};
 
 // vLLM reads these keys, and transformers takes it for granted what they say.
 void check_granted_by_hy_v4(const Json& config) {
@@ -40,6 +42,20 @@ void check_all_sparse(const Json& types) {
   }
 }
 
+// Tokens of text have one position in all three parts of a rotation, and so the usual one if the
+// parts make up all angles.
+void check_sections(const Json& config, int64_t angles) {
+  const auto rope = find_any(config, {"rope_parameters", "rope_scaling"});
+  const auto parts = rope ? rope->find("mrope_section") : std::nullopt;
+  int64_t sum = parts ? 0 : 12 + 10 + 10;
+  for (size_t i = 0; parts && i < parts->size(); ++i) sum += (*parts)[i].as_int();
+  if (sum == angles && (!parts || parts->size() == 3)) return;
+  fail((parts ? *parts : config).where(), ": ",
+       parts ? "mrope_section is " : "mrope_section would be ",
+       parts ? parts->brief() : "[12, 10, 10]", ", expected three numbers whose sum is ", angles,
+       ", half of qk_rope_head_dim");
+}
+
 HyperConfig hyper_of(const Json& config) {
   HyperConfig hyper;
   const auto count = config.find("hc_mult");
@@ -61,7 +77,7 @@ void set_swiglu_limit(const Json& config, ModelConfig& out) {
   out.swiglus.assign(out.layers.size(), {.routed = swiglu});
 }
 
-void parse_hy_v4(const Json& config, ModelConfig& out) {
+void parse_hy(const Json& config, RopePairs pairs, ModelConfig& out) {
   check_granted_by_hy_v4(config);
   // Without the first two, transformers and vLLM take different layers for granted.
   for (const char* key : {"layer_types", "mlp_layer_types", "q_lora_rank"}) config.at(key);
@@ -71,11 +87,11 @@ void parse_hy_v4(const Json& config, ModelConfig& out) {
     fail(config.where(), ": scales its rope: transformers multiplies scores by the mscale of a ",
          "yarn in this architecture, and vLLM does not");
   }
-  out.ropes[0].pairs = RopePairs::halves;
+  out.ropes[0].pairs = pairs;
   out.block.sinks = true;
   out.block.attention_gate = AttentionGate::sigmoid;
   out.hyper = hyper_of(config);
-  parse_latent_indexer(config, RopePairs::halves, out);
+  parse_latent_indexer(config, pairs, out);
   if (out.indexer) {
     out.indexer->rotates_last = true;
     out.indexer->norm_eps = out.norm_eps;
@@ -89,6 +105,18 @@ void parse_hy_v4(const Json& config, ModelConfig& out) {
   }
   parse_sigmoid_router(config, out);
   set_swiglu_limit(config, out);
+}
+
+void parse_hy_v4(const Json& config, ModelConfig& out) {
+  parse_hy(config, RopePairs::halves, out);
+}
+
+// With images transformers rotates neighbours, and norms of the latent have the model's eps. vLLM
+// does both without images too.
+void parse_hy_v4_vl(const Json& config, ModelConfig& out) {
+  parse_hy(config, RopePairs::neighbours, out);
+  out.latent->norm_eps = out.norm_eps;
+  check_sections(config, out.latent->rope_dim / 2);
 }
 
 // The name of a hyper-connection's tensor in published files, and as transformers 5.24 saves it.
@@ -114,16 +142,27 @@ TensorRows hyper_rows() {
                "model.layers.{}.hc_pre.hc_mlp_layer.hc_base", hyper_ffn_base),
       of_hyper("model.layers.{}.hc_mlp_layer.hc_pre.hc_scale",
                "model.layers.{}.hc_pre.hc_mlp_layer.hc_scale", hyper_ffn_scale),
-      of_hyper("model.hc_head.hc_head_fn", "model.hc_pre.hc_head.hc_head_fn", hyper_head),
-      of_hyper("model.hc_head.hc_head_base", "model.hc_pre.hc_head.hc_head_base", hyper_head_base),
-      of_hyper("model.hc_head.hc_head_scale", "model.hc_pre.hc_head.hc_head_scale",
-               hyper_head_scale),
   };
 }
 
+// The sum at the end of the model, whose tensors have a third name where transformers saves a model
+// with images.
+TensorRows hyper_head_rows(bool with_images) {
+  const auto row = [&](std::string_view published, std::string_view saved,
+                       std::string_view saved_with_images, TensorRole role) {
+    return of_hyper(published, with_images ? saved_with_images : saved, role);
+  };
+  return {row("model.hc_head.hc_head_fn", "model.hc_pre.hc_head.hc_head_fn",
+              "model.hc_head.hc_pre.hc_head_fn", hyper_head),
+          row("model.hc_head.hc_head_base", "model.hc_pre.hc_head.hc_head_base",
+              "model.hc_head.hc_pre.hc_head_base", hyper_head_base),
+          row("model.hc_head.hc_head_scale", "model.hc_pre.hc_head.hc_head_scale",
+              "model.hc_head.hc_pre.hc_head_scale", hyper_head_scale)};
+}
+
 // One tensor holds a matrix of all experts.
-std::span<const TensorRow> hy_v4_tensors() {
-  static const TensorRows rows = joined(
+TensorRows hy_v4_rows(bool with_images) {
+  return joined(
       {opening(),
        latent_attention(true),
        latent_indexer(),
@@ -142,12 +181,27 @@ std::span<const TensorRow> hy_v4_tensors() {
         {"model.layers.{}.mlp.shared_experts.up_proj", {shared_up}},
         {"model.layers.{}.mlp.shared_experts.down_proj", {shared_down}}},
        hyper_rows(),
+       hyper_head_rows(with_images),
        ending()});
+}
+
+std::span<const TensorRow> hy_v4_tensors() {
+  static const TensorRows rows = hy_v4_rows(false);
   return rows;
 }
 
 std::span<const TensorRow> hy_v4_tensors_apart() {
   static const TensorRows rows = with_experts(hy_v4_tensors(), experts_apart());
+  return rows;
+}
+
+std::span<const TensorRow> hy_v4_vl_tensors() {
+  static const TensorRows rows = hy_v4_rows(true);
+  return rows;
+}
+
+std::span<const TensorRow> hy_v4_vl_tensors_apart() {
+  static const TensorRows rows = with_experts(hy_v4_vl_tensors(), experts_apart());
   return rows;
 }
 
@@ -161,6 +215,17 @@ Architecture hy_v4() {
           .tensors = hy_v4_tensors(),
           .other_tensors = hy_v4_tensors_apart(),
           .activations = kSilu};
+}
+
+Architecture hy_v4_vl() {
+  return {.name = "HYV4VLForConditionalGeneration",
+          .model_type = "hy_v4_vl",
+          .summary = "HunYuan 4 with images",
+          .parse = parse_hy_v4_vl,
+          .tensors = hy_v4_vl_tensors(),
+          .other_tensors = hy_v4_vl_tensors_apart(),
+          .activations = kSilu,
+          .inner_types = kHyVisionInside};
 }
 
 }  // namespace fp8kv

@@ -119,6 +119,14 @@ std::string told(const Json& config, const char* published, const char* saved) {
   return config.has(saved) ? saved : published;
 }
 
+// Throws for a null, which transformers takes for false. Elsewhere it is like a missing key.
+void check_renormalize(const Json& config) {
+  for (size_t i = 0; i < config.size(); ++i) {
+    if (config.key(i) != "moe_renormalize" || !config.value(i).is_null()) continue;
+    fail(config.where(), ": the key 'moe_renormalize' is null, which transformers takes for false");
+  }
+}
+
 void parse_ling_experts(const Json& config, ModelConfig& out) {
   const std::string per_token = told(config, "num_experts_per_tok", "num_experts_per_token");
   parse_experts(config,
@@ -143,6 +151,7 @@ void parse_ling_experts(const Json& config, ModelConfig& out) {
   experts.choice_bias = true;
   experts.routing.score = RouterScore::sigmoid;
   experts.routing.normalise = true;
+  check_renormalize(config);
   if (!is_on(config, normalised.c_str())) {
     fail(config.at(normalised).where(), ": is false, expected true: vLLM divides the weights of ",
          "experts by their sum whatever this says");

@@ -1,19 +1,14 @@
-#include "model/parts/hyper.h"
+#include "model/parts/streams/hyper.h"
 
 #include <array>
 #include <numeric>
 #include <vector>
 
 #include "model/parts/projections.h"
+#include "model/parts/streams/stream_rows.h"
 
 namespace fp8kv {
 namespace {
-
-// Rows with their streams as a dimension, for mix_streams.
-template <typename View>
-View apart(const View& x, int64_t dim) {
-  return {x.data, x.dtype, Shape{x.shape[0], x.shape.elements() / x.shape[0] / dim, dim}};
-}
 
 TensorView first_columns(const Tensor& buffer, int64_t rows, int64_t width) {
   return {buffer.view().data, buffer.view().dtype, Shape{rows, width}};

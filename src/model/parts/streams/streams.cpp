@@ -1,9 +1,10 @@
-#include "model/parts/streams.h"
+#include "model/parts/streams/streams.h"
 
 #include <array>
 #include <vector>
 
 #include "model/parts/projections.h"
+#include "model/parts/streams/stream_rows.h"
 
 namespace fp8kv {
 namespace {
@@ -12,12 +13,6 @@ namespace {
 template <typename View>
 View as_one_head(const View& x) {
   return {x.data, x.dtype, Shape{x.shape[0], 1, x.shape.elements() / x.shape[0]}};
-}
-
-// Rows with their streams as a dimension, for mix_streams.
-template <typename View>
-View apart(const View& x, int64_t dim) {
-  return {x.data, x.dtype, Shape{x.shape[0], x.shape.elements() / x.shape[0] / dim, dim}};
 }
 
 void copy_stream(Backend& backend, const ConstTensorView& x, int64_t stream,
