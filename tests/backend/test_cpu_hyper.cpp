@@ -14,45 +14,46 @@ namespace {
 using test::kUnitF32;
 
 // More rows than a job has.
-constexpr int64_t kRows = 19, kDim = 23;
+constexpr int64_t kHyperRows = 19, kHyperDim = 23;
 
-std::vector<float> random_floats(uint64_t seed, int64_t count) {
+std::vector<float> hyper_floats(uint64_t seed, int64_t count) {
   Rng rng(seed);
   return test::random_floats(rng, count);
 }
 
-double sigmoid(double x) {
+double exact_sigmoid(double x) {
   return 1 / (1 + std::exp(-x));
 }
 
-struct Scene {
+struct HyperScene {
   HyperConfig config;
   int64_t kinds = 2;  // of shares: of what is read, of what is written
   std::vector<float> x, products, scale, base;
 
-  explicit Scene(const HyperConfig& of, int64_t n_kinds) : config(of), kinds(n_kinds) {
-    x = random_floats(1, kRows * config.count * kDim);
-    products = random_floats(2, kRows * width());
-    scale = random_floats(3, kinds);
-    base = random_floats(4, width());
+  explicit HyperScene(const HyperConfig& of, int64_t n_kinds) : config(of), kinds(n_kinds) {
+    x = hyper_floats(1, kHyperRows * config.count * kHyperDim);
+    products = hyper_floats(2, kHyperRows * width());
+    scale = hyper_floats(3, kinds);
+    base = hyper_floats(4, width());
   }
 
   int64_t width() const { return kinds * config.count; }
 };
 
 // The shares of all rows: of what is read, then written.
-std::vector<float> shares_of(const Scene& scene, Backend& backend, DType numbers) {
+std::vector<float> hyper_shares_of(const HyperScene& scene, Backend& backend, DType numbers) {
   const int64_t count = scene.config.count;
-  const Tensor read = backend.allocate(DType::f32, Shape{kRows, count});
-  const Tensor write = backend.allocate(DType::f32, Shape{kRows, count});
+  const Tensor read = backend.allocate(DType::f32, Shape{kHyperRows, count});
+  const Tensor write = backend.allocate(DType::f32, Shape{kHyperRows, count});
   HyperShares out{.read = read.view()};
   if (scene.kinds > 1) out.write = write.view();
   const test::Elements scale(scene.scale, numbers, Shape{scene.kinds});
   const test::Elements base(scene.base, numbers, Shape{scene.width()});
-  backend.hyper_shares({test::tensor_of(backend, scene.x, {kRows, count * kDim}).view(),
-                        test::tensor_of(backend, scene.products, {kRows, scene.width()}).view(),
-                        scale.view(), base.view(), 0.25f},
-                       scene.config, out);
+  backend.hyper_shares(
+      {test::tensor_of(backend, scene.x, {kHyperRows, count * kHyperDim}).view(),
+       test::tensor_of(backend, scene.products, {kHyperRows, scene.width()}).view(), scale.view(),
+       base.view(), 0.25f},
+      scene.config, out);
   std::vector<float> all = test::floats_of(backend, out.read);
   if (!out.write) return all;
   const std::vector<float> written = test::floats_of(backend, *out.write);
@@ -60,22 +61,23 @@ std::vector<float> shares_of(const Scene& scene, Backend& backend, DType numbers
   return all;
 }
 
-std::vector<double> expected_shares(const Scene& scene) {
+std::vector<double> expected_hyper_shares(const HyperScene& scene) {
   const auto count = static_cast<size_t>(scene.config.count);
   const auto width = static_cast<size_t>(scene.width());
   std::vector<double> read, write;
-  for (size_t row = 0; row < kRows; ++row) {
+  for (size_t row = 0; row < kHyperRows; ++row) {
     double squares = 0;
-    const size_t all = count * kDim;
+    const size_t all = count * kHyperDim;
     for (size_t i = 0; i < all; ++i) squares += std::pow(double{scene.x[row * all + i]}, 2);
     const double rms = std::sqrt(squares / static_cast<double>(all) + 0.25);
     const auto term = [&](size_t i, size_t kind) {
       return double{scene.products[row * width + i]} / rms * double{scene.scale[kind]} +
              double{scene.base[i]};
     };
-    for (size_t s = 0; s < count; ++s) read.push_back(sigmoid(term(s, 0)) + scene.config.eps);
+    for (size_t s = 0; s < count; ++s) read.push_back(exact_sigmoid(term(s, 0)) + scene.config.eps);
     for (size_t s = 0; scene.kinds > 1 && s < count; ++s) {
-      write.push_back(scene.config.most_written * sigmoid(term(count + s, 1)) + scene.config.eps);
+      write.push_back(scene.config.most_written * exact_sigmoid(term(count + s, 1)) +
+                      scene.config.eps);
     }
   }
   read.insert(read.end(), write.begin(), write.end());
@@ -90,12 +92,12 @@ TEST_CASE("hyper_shares: as plain loops in double precision, for every number of
     for (const int64_t kinds : {1, 2}) {
       CAPTURE(count);
       CAPTURE(kinds);
-      const Scene scene({.count = count, .eps = 0.01, .most_written = 1.5}, kinds);
-      const std::vector<double> expected = expected_shares(scene);
+      const HyperScene scene({.count = count, .eps = 0.01, .most_written = 1.5}, kinds);
+      const std::vector<double> expected = expected_hyper_shares(scene);
       std::vector<double> allowed;
       // An exponent of at most 3 is off by five roundings, and so is what comes of it.
       for (const double each : expected) allowed.push_back(16 * kUnitF32 * (each + 1));
-      test::expect_close(shares_of(scene, *backend, DType::f32), expected, allowed);
+      test::expect_close(hyper_shares_of(scene, *backend, DType::f32), expected, allowed);
     }
   }
 }
@@ -103,8 +105,8 @@ TEST_CASE("hyper_shares: as plain loops in double precision, for every number of
 TEST_CASE("hyper_shares: scale and base of 16 bits are read as they are") {
   const auto backend = make_cpu_backend(1);
   for (const DType dtype : {DType::f16, DType::bf16}) {
-    Scene scene({.count = 4}, 2);
-    const std::vector<float> narrow = shares_of(scene, *backend, dtype);
+    HyperScene scene({.count = 4}, 2);
+    const std::vector<float> narrow = hyper_shares_of(scene, *backend, dtype);
     for (std::vector<float>* each : {&scene.scale, &scene.base}) {
       const auto size = static_cast<int64_t>(each->size());
       const test::Elements rounded(*each, dtype, Shape{size});
@@ -112,7 +114,7 @@ TEST_CASE("hyper_shares: scale and base of 16 bits are read as they are") {
         (*each)[static_cast<size_t>(i)] = static_cast<float>(rounded[i]);
       }
     }
-    CHECK(shares_of(scene, *backend, DType::f32) == narrow);
+    CHECK(hyper_shares_of(scene, *backend, DType::f32) == narrow);
   }
 }
 
