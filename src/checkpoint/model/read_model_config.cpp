@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstring>
+#include <initializer_list>
 #include <iterator>
 #include <set>
 #include <string>
@@ -123,13 +124,14 @@ DType shared_dtype(const Checkpoint& checkpoint, const ModelConfig& config,
   return first ? first->dtype : DType::bf16;
 }
 
-// Whether all tensors of the role are F32 beside weights in 16 bits. Throws if only some are.
-bool are_f32(TensorRole role, const Checkpoint& checkpoint, const ModelConfig& config,
-             const Expected& expected) {
+// Whether all tensors of the roles are F32 beside weights in 16 bits. Throws if only some are.
+bool are_f32(std::initializer_list<TensorRole> roles, const Checkpoint& checkpoint,
+             const ModelConfig& config, const Expected& expected) {
   const std::string* f32 = nullptr;
   const std::string* other = nullptr;
   for (const ModelTensor& tensor : expected.tensors()) {
-    if (tensor.parts.front().role != role) continue;
+    const TensorRole role = tensor.parts.front().role;
+    if (std::find(roles.begin(), roles.end(), role) == roles.end()) continue;
     const TensorEntry* entry = checkpoint.find(tensor.name);
     if (entry == nullptr || config.dtype == DType::f32) continue;
     (entry->dtype == DType::f32 ? f32 : other) = &tensor.name;
@@ -315,13 +317,16 @@ ModelConfig read_model_config(const Checkpoint& checkpoint) {
   check_quantised_tensors(checkpoint);
   config.dtype = shared_dtype(checkpoint, config, expected);
   if (config.experts) {
-    config.experts->f32_router = are_f32(TensorRole::router, checkpoint, config, expected);
+    config.experts->f32_router = are_f32({TensorRole::router}, checkpoint, config, expected);
   }
   if (config.hyper) {
-    config.hyper->f32_product = are_f32(TensorRole::hyper_attn, checkpoint, config, expected);
+    config.hyper->f32_product =
+        are_f32({TensorRole::hyper_attn, TensorRole::hyper_ffn, TensorRole::hyper_head}, checkpoint,
+                config, expected);
   }
   if (config.indexer && !config.indexer->by_kv_head) {
-    config.indexer->f32_weights = are_f32(TensorRole::index_weights, checkpoint, config, expected);
+    config.indexer->f32_weights =
+        are_f32({TensorRole::index_weights}, checkpoint, config, expected);
   }
   const ModelWeights weights(checkpoint, config.dtype);
   const QuantConfig quant = read_quant_config(checkpoint);

@@ -34,6 +34,7 @@ void check_granted_by_hy_v4(const Json& config) {
   }
 }
 
+// Throws for a layer that sees all tokens in one runtime, and chosen ones in another.
 void check_all_sparse(const Json& types) {
   for (size_t i = 0; i < types.size(); ++i) {
     if (types[i].as_string() != "full_attention") continue;
