@@ -129,6 +129,14 @@ TEST_CASE("drafter: targets that do not fit are refused") {
   const auto refusal = [&](const ModelConfig& target) {
     return error_of([&] { check_target(drafted.config, target, "--target 'm'"); });
   };
+  // Their hidden states are several rows.
+  ModelConfig several = drafted.target, connected = several;
+  several.streams = StreamsConfig{.count = 2};
+  connected.hyper = HyperConfig{.count = 2};
+  for (const ModelConfig& each : {several, connected}) {
+    CHECK(refusal(each) ==
+          cat("--target 'm': drafts for ", each.architecture, " are not computed here"));
+  }
   ModelConfig target = drafted.target;
   target.dim = 48;
   CHECK(refusal(target) ==

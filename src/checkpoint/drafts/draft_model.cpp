@@ -69,8 +69,8 @@ ModelTensor tensor_named(const std::string& name, const Shape& shape, TensorRole
 }
 
 bool is_plain(const ModelConfig& config) {
-  return !config.streams && config.embed_dim == 0 && config.layer_input_dim == 0 &&
-         config.position_rows == 0 && config.laurel_rank == 0 &&
+  return config.stream_dim() == config.dim && config.embed_dim == 0 &&
+         config.layer_input_dim == 0 && config.position_rows == 0 && config.laurel_rank == 0 &&
          config.block.norm == NormKind::rms && config.block.norm_place == NormPlace::before;
 }
 

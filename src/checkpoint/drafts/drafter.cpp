@@ -127,7 +127,8 @@ void check_target(const ModelConfig& drafter, const ModelConfig& target, const s
                 kOther);
   }
   const bool owns_embedding = drafter.tensors.front().roles.front() == TensorRole::embedding;
-  if (target.streams || (!owns_embedding && (target.embed_dim > 0 || target.dim != own.dim))) {
+  const bool one_stream = target.stream_dim() == target.dim;
+  if (!one_stream || (!owns_embedding && (target.embed_dim > 0 || target.dim != own.dim))) {
     throw Error(cat(where, ": drafts for ", target.architecture, " are not computed here"),
                 kDraftNotMeasured);
   }
