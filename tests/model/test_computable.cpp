@@ -17,19 +17,10 @@
 #include "support/expect_error.h"
 #include "support/models/block_model.h"
 #include "support/models/tiny_checkpoint.h"
+#include "support/refused_model.h"
 
 namespace fp8kv {
 namespace {
-
-ModelConfig tiny_model() {
-  return test::model_of(test::tiny_config());
-}
-
-std::string refusal(const std::function<void(ModelConfig&)>& change) {
-  ModelConfig config = tiny_model();
-  change(config);
-  return test::error_of([&] { check_computable(config); });
-}
 
 // Llama's rows except those of one role.
 std::vector<TensorRow> rows_without(TensorRole role) {
@@ -46,7 +37,7 @@ std::string rows_error(ModelConfig config, std::span<const TensorRow> rows) {
 }  // namespace
 
 TEST_CASE("computable: models that differ from the tests' in nothing that matters are taken") {
-  ModelConfig config = tiny_model();
+  ModelConfig config = test::tiny_model();
   config.layers[1].mixing = Mixing::window;
   config.layers[1].reach = 5;
   check_computable(config);
@@ -59,53 +50,54 @@ TEST_CASE("computable: models that differ from the tests' in nothing that matter
 }
 
 TEST_CASE("computable: layers that are of another kind are refused") {
-  CHECK(refusal([](ModelConfig& c) { c.layers[1].mixing = Mixing::recurrent; }) ==
+  CHECK(test::refusal([](ModelConfig& c) { c.layers[1].mixing = Mixing::recurrent; }) ==
         "LlamaForCausalLM: layer 1 mixes tokens by 'recurrent', expected 'full', 'window' or "
         "'chunks'");
-  CHECK(refusal([](ModelConfig& c) { c.block.qk_norm = QkNorm::own_heads; }) ==
+  CHECK(test::refusal([](ModelConfig& c) { c.block.qk_norm = QkNorm::own_heads; }) ==
         "LlamaForCausalLM: heads have weights of their own for a norm by the root mean square, "
         "expected NormKind::layer");
-  CHECK(refusal([](ModelConfig& c) { c.block.qk_norm_bias = true; }) ==
+  CHECK(test::refusal([](ModelConfig& c) { c.block.qk_norm_bias = true; }) ==
         "LlamaForCausalLM: norms of Q and K have a bias, expected QkNorm::per_head and "
         "NormKind::layer");
-  CHECK(refusal([](ModelConfig& c) {
+  CHECK(test::refusal([](ModelConfig& c) {
           c.bare_norms = true;
           c.block.norm_place = NormPlace::after;
         }) ==
         "LlamaForCausalLM: norms without weights are behind blocks, or have a bias, expected norms "
         "before the blocks");
-  CHECK(refusal([](ModelConfig& c) { c.qk_norm_rotated = true; }) ==
+  CHECK(test::refusal([](ModelConfig& c) { c.qk_norm_rotated = true; }) ==
         "LlamaForCausalLM: Q and K are normalised after their rotation, expected QkNorm::per_head "
         "or plain, and no norm of V");
-  CHECK(refusal([](ModelConfig& c) {
+  CHECK(test::refusal([](ModelConfig& c) {
           c.block.qk_norm = QkNorm::plain;
           c.qk_norm_rotated = true;
           c.layer_ropes[1] = -1;
         }) ==
         "LlamaForCausalLM: layer 1 norms Q and K after a rotation, and has none, expected a "
         "rotation");
-  CHECK(refusal([](ModelConfig& c) {
+  CHECK(test::refusal([](ModelConfig& c) {
           c.block.qk_norm = QkNorm::per_head;
           c.qk_norm_rotated = true;
           c.ropes[0].k_factor = 0.5;
         }) ==
         "LlamaForCausalLM: Q and K are normalised after a rotation that scales one of them, "
         "expected a rotation that turns both alike");
-  CHECK(refusal([](ModelConfig& c) { c.layers[1].n_kv_heads = 3; }) ==
+  CHECK(test::refusal([](ModelConfig& c) { c.layers[1].n_kv_heads = 3; }) ==
         "LlamaForCausalLM: layer 1 has 3 KV heads, expected a number that divides 4 heads");
-  CHECK(refusal([](ModelConfig& c) {
+  CHECK(test::refusal([](ModelConfig& c) {
           c.heads_by_layer = {4, 3};
         }) == "LlamaForCausalLM: layer 1 has 2 KV heads, expected a number that divides 3 heads");
-  CHECK(refusal([](ModelConfig& c) { c.layers[0].k_head_dim = c.layers[0].v_head_dim = 16; }) ==
-        "LlamaForCausalLM: layers with heads of 8 and of 16 elements have the rotation 0, expected "
-        "one for each size");
+  CHECK(
+      test::refusal([](ModelConfig& c) { c.layers[0].k_head_dim = c.layers[0].v_head_dim = 16; }) ==
+      "LlamaForCausalLM: layers with heads of 8 and of 16 elements have the rotation 0, expected "
+      "one for each size");
 }
 
 TEST_CASE("computable: a state beside a cache has a size, and nothing norms what it gives") {
-  CHECK(refusal([](ModelConfig& c) { c.layers[1].state_beside = true; }) ==
+  CHECK(test::refusal([](ModelConfig& c) { c.layers[1].state_beside = true; }) ==
         "LlamaForCausalLM: layer 1 keeps a state of unknown size beside its cache, expected "
         "RecurrenceConfig, or none");
-  CHECK(refusal([](ModelConfig& c) {
+  CHECK(test::refusal([](ModelConfig& c) {
           c.layers[1].state_beside = true;
           c.recurrence.emplace();
           c.block.norm_place = NormPlace::around;
@@ -115,10 +107,10 @@ TEST_CASE("computable: a state beside a cache has a size, and nothing norms what
 }
 
 TEST_CASE("computable: layers that keep a state may differ from the others in few ways") {
-  CHECK(refusal([](ModelConfig& c) { c.block.states_normed_before = true; }) ==
+  CHECK(test::refusal([](ModelConfig& c) { c.block.states_normed_before = true; }) ==
         "LlamaForCausalLM: layers that keep a state have norms of another place than others, "
         "expected norms after the blocks in the others");
-  CHECK(refusal([](ModelConfig& c) {
+  CHECK(test::refusal([](ModelConfig& c) {
           c.recurrence.emplace();
           c.recurrence->steps_by_row = true;
           c.recurrence->k_heads = 2;
@@ -127,7 +119,7 @@ TEST_CASE("computable: layers that keep a state may differ from the others in fe
         "LlamaForCausalLM: rows of a state decay by steps of their own, expected "
         "StateUpdate::delta, and as many heads of V as of K");
   for (const double least : {-5.0, 5.0}) {
-    CHECK(refusal([&](ModelConfig& c) {
+    CHECK(test::refusal([&](ModelConfig& c) {
             c.recurrence.emplace();
             c.recurrence->steps_by_row = least > 0;
             c.recurrence->least_log_decay = least;
@@ -137,19 +129,19 @@ TEST_CASE("computable: layers that keep a state may differ from the others in fe
 }
 
 TEST_CASE("computable: multipliers are of blocks that have nothing else of the kind") {
-  CHECK(refusal([](ModelConfig& c) {
+  CHECK(test::refusal([](ModelConfig& c) {
           c.block.q_multiplier = 2;
           c.block.qk_norm = QkNorm::per_head;
         }) ==
         "LlamaForCausalLM: Q is multiplied and not normed, or normed with weights, expected a norm "
         "without weights");
-  CHECK(refusal([](ModelConfig& c) {
+  CHECK(test::refusal([](ModelConfig& c) {
           c.block.v_multiplier = 2;
           c.block.qk_norm = QkNorm::per_head;
         }) ==
         "LlamaForCausalLM: V is multiplied, and there is a latent or a norm of heads, expected "
         "neither");
-  CHECK(refusal([](ModelConfig& c) {
+  CHECK(test::refusal([](ModelConfig& c) {
           c.block.norm_place = NormPlace::after;
           c.block.attention_in_multiplier = 2;
         }) ==
@@ -157,14 +149,14 @@ TEST_CASE("computable: multipliers are of blocks that have nothing else of the k
         "both or neither");
   for (double BlockConfig::*multiplier :
        {&BlockConfig::gate_multiplier, &BlockConfig::down_multiplier}) {
-    CHECK(refusal([&](ModelConfig& c) {
+    CHECK(test::refusal([&](ModelConfig& c) {
             c.block.gated = false;
             c.block.*multiplier = 2;
           }) ==
           "LlamaForCausalLM: the feed-forward part has multipliers, and experts or no gate, "
           "expected a gate and no experts");
   }
-  CHECK(refusal([](ModelConfig& c) {
+  CHECK(test::refusal([](ModelConfig& c) {
           c.ropes[0].rotary_dim = 4;
           c.ropes[0].k_factor = 2;
         }) ==
@@ -173,49 +165,49 @@ TEST_CASE("computable: multipliers are of blocks that have nothing else of the k
 }
 
 TEST_CASE("computable: a layer reads its own cache, or that of one before it like it") {
-  ModelConfig sharing = tiny_model();
+  ModelConfig sharing = test::tiny_model();
   sharing.layers[1].cache_of = 0;
   check_computable(sharing);
-  CHECK(refusal([](ModelConfig& c) { c.layers[0].cache_of = 1; }) ==
+  CHECK(test::refusal([](ModelConfig& c) { c.layers[0].cache_of = 1; }) ==
         "LlamaForCausalLM: layer 0 reads the cache of layer 1, expected that of a layer before it");
-  CHECK(refusal([](ModelConfig& c) {
+  CHECK(test::refusal([](ModelConfig& c) {
           c.layers[1].cache_of = 0;
           c.layers[1].n_kv_heads = 1;
         }) ==
         "LlamaForCausalLM: layer 1 reads the cache of layer 0, which has other heads, expected "
         "heads of one number and size");
-  CHECK(refusal([](ModelConfig& c) { c.layers[1].cache_of = -1; }) ==
+  CHECK(test::refusal([](ModelConfig& c) { c.layers[1].cache_of = -1; }) ==
         "LlamaForCausalLM: layer 1 has no cache, expected one");
 }
 
 TEST_CASE("computable: layers have rotations that there are, of an even part of a head") {
-  CHECK(refusal([](ModelConfig& c) { c.layer_ropes[1] = 1; }) ==
+  CHECK(test::refusal([](ModelConfig& c) { c.layer_ropes[1] = 1; }) ==
         "LlamaForCausalLM: layer 1 has the rotation 1, expected -1, which is none, or one of 1");
-  CHECK(refusal([](ModelConfig& c) { c.layer_ropes[0] = -2; }) ==
+  CHECK(test::refusal([](ModelConfig& c) { c.layer_ropes[0] = -2; }) ==
         "LlamaForCausalLM: layer 0 has the rotation -2, expected -1, which is none, or one of 1");
-  CHECK(refusal([](ModelConfig& c) { c.ropes[0].rotary_dim = 3; }) ==
+  CHECK(test::refusal([](ModelConfig& c) { c.ropes[0].rotary_dim = 3; }) ==
         "LlamaForCausalLM: 3 elements of a head are rotated, expected an even number of its 8");
-  CHECK(refusal([](ModelConfig& c) { c.ropes[0].rotary_dim = 10; }) ==
+  CHECK(test::refusal([](ModelConfig& c) { c.ropes[0].rotary_dim = 10; }) ==
         "LlamaForCausalLM: 10 elements of a head are rotated, expected an even number of its 8");
 }
 
 TEST_CASE("computable: blocks keep the rules that stand beside BlockConfig's fields") {
-  CHECK(refusal([](ModelConfig& c) { c.block.shared_norm = true; }) ==
+  CHECK(test::refusal([](ModelConfig& c) { c.block.shared_norm = true; }) ==
         "LlamaForCausalLM: blocks that come one after another share a norm, expected parallel "
         "ones");
-  CHECK(refusal([](ModelConfig& c) {
+  CHECK(test::refusal([](ModelConfig& c) {
           c.block.parallel = true;
           c.block.norm_place = NormPlace::after_add;
         }) ==
         "LlamaForCausalLM: parallel blocks have norms of the sum (after_add), expected norms of "
         "another place");
-  CHECK(refusal([](ModelConfig& c) { c.block.norm_bias = true; }) ==
+  CHECK(test::refusal([](ModelConfig& c) { c.block.norm_bias = true; }) ==
         "LlamaForCausalLM: norms by the root mean square have a bias, expected none, or "
         "NormKind::layer");
 }
 
 TEST_CASE("tensor rows: a tensor that the config has is missed when no row names it") {
-  ModelConfig config = tiny_model();
+  ModelConfig config = test::tiny_model();
   config.block.qk_norm = QkNorm::per_head;
   for (const TensorRow& row : llama_tensors()) {
     CAPTURE(std::string(row.name));
@@ -230,7 +222,7 @@ TEST_CASE("tensor rows: a tensor that the config has is missed when no row names
 }
 
 TEST_CASE("tensor rows: rows for what a config has not are no mistake, two for one tensor are") {
-  const ModelConfig config = tiny_model();
+  const ModelConfig config = test::tiny_model();
   check_rows(config);
   const std::vector<TensorRow> without = rows_without(TensorRole::q_norm);
   CHECK(without.size() + 1 == llama_tensors().size());
@@ -246,7 +238,7 @@ TEST_CASE("tensor rows: rows for what a config has not are no mistake, two for o
 
 TEST_CASE("computable: an indexer fits its attention") {
   const auto refused = [](const std::function<void(IndexerConfig&)>& change) {
-    return refusal([&](ModelConfig& config) {
+    return test::refusal([&](ModelConfig& config) {
       const int64_t rotated = config.layers.front().k_head_dim;
       config.indexer = IndexerConfig{.n_heads = config.layers.front().n_kv_heads,
                                      .head_dim = rotated + 2,
@@ -273,14 +265,14 @@ TEST_CASE("computable: an indexer fits its attention") {
 }
 
 TEST_CASE("computable: a clamped SwiGLU is in blocks with a plain gate") {
-  CHECK(refusal([](ModelConfig& config) {
+  CHECK(test::refusal([](ModelConfig& config) {
           config.swiglus.assign(config.layers.size(), {.dense = ClampedSwiglu{}});
           config.block.gate_multiplier = 2;
         }).starts_with("LlamaForCausalLM: a clamped SwiGLU is in blocks without a gate, "));
 }
 
 TEST_CASE("tensor rows: one whose first part the config has not hides the others") {
-  ModelConfig config = tiny_model();
+  ModelConfig config = test::tiny_model();
   config.block.gated = false;
   std::vector<TensorRow> rows = rows_without(TensorRole::gate);
   for (TensorRow& row : rows) {
@@ -292,7 +284,7 @@ TEST_CASE("tensor rows: one whose first part the config has not hides the others
 }
 
 TEST_CASE("tensor rows: a layer's are named with its number, and no others") {
-  const ModelConfig config = tiny_model();
+  const ModelConfig config = test::tiny_model();
   std::vector<TensorRow> rows = rows_without(TensorRole::o);
   rows.push_back({"model.o_proj", {TensorRole::o}});
   CHECK(rows_error(config, rows) ==
@@ -307,12 +299,12 @@ TEST_CASE("tensor rows: a layer's are named with its number, and no others") {
 
 TEST_CASE("forward: is not made for a model or a table that is refused") {
   const auto backend = make_cpu_backend(1);
-  ModelConfig config = tiny_model();
+  ModelConfig config = test::tiny_model();
   config.block.norm_bias = true;
   CHECK(test::error_of([&] {
           Forward(*backend, config, 4, 4);
         }).starts_with("LlamaForCausalLM: norms by the root mean square"));
-  config = tiny_model();
+  config = test::tiny_model();
   const std::vector<TensorRow> rows = rows_without(TensorRole::gate);
   config.tensors = rows;
   CHECK(test::error_of([&] { Forward(*backend, config, 4, 4); }) ==

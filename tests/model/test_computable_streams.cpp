@@ -6,32 +6,18 @@
 #include <doctest/doctest.h>
 
 #include "model/computable.h"
-#include "support/expect_error.h"
-#include "support/models/tiny_checkpoint.h"
+#include "support/refused_model.h"
 
 namespace fp8kv {
-namespace {
-
-ModelConfig plain_model() {
-  return test::model_of(test::tiny_config());
-}
-
-std::string refusal_of(const std::function<void(ModelConfig&)>& change) {
-  ModelConfig config = plain_model();
-  change(config);
-  return test::error_of([&] { check_computable(config); });
-}
-
-}  // namespace
 
 TEST_CASE("computable: hyper-connections are around plain blocks alone") {
   const auto connected = [](const std::function<void(ModelConfig&)>& change) {
-    return refusal_of([&](ModelConfig& config) {
+    return test::refusal([&](ModelConfig& config) {
       config.hyper = HyperConfig{.count = 4};
       change(config);
     });
   };
-  ModelConfig plain = plain_model();
+  ModelConfig plain = test::tiny_model();
   plain.hyper = HyperConfig{.count = 4};
   check_computable(plain);
   for (const int64_t count : {1, 9}) {
@@ -65,39 +51,39 @@ TEST_CASE("computable: streams, ways around attention and experts beside others 
     config.streams = StreamsConfig{4, 0, true};
     config.layer_input_dim = 8;
   };
-  ModelConfig streams = plain_model();
+  ModelConfig streams = test::tiny_model();
   with_streams(streams);
   check_computable(streams);
-  CHECK(refusal_of([&](ModelConfig& config) {
+  CHECK(test::refusal([&](ModelConfig& config) {
           with_streams(config);
           config.streams->active = 4;
         }) == "LlamaForCausalLM: stream 4 of 4 is computed with, expected one of 2 to 8");
-  CHECK(refusal_of([&](ModelConfig& config) {
+  CHECK(test::refusal([&](ModelConfig& config) {
           with_streams(config);
           config.layer_input_dim = 0;
         }).starts_with("LlamaForCausalLM: several streams are in layers that keep a state, "));
-  CHECK(refusal_of([](ModelConfig& config) {
+  CHECK(test::refusal([](ModelConfig& config) {
           config.laurel_rank = 2;
           config.block.parallel = true;
         }).starts_with("LlamaForCausalLM: attention has a way around it in blocks side by side"));
-  CHECK(refusal_of([](ModelConfig& config) {
+  CHECK(test::refusal([](ModelConfig& config) {
           config.gate_cuts.assign(2, 0.5);
           config.block.gated = false;
         }) ==
         "LlamaForCausalLM: a gate that is cut off is in blocks without one, expected gated "
         "ones");
-  CHECK(refusal_of([](ModelConfig& config) {
+  CHECK(test::refusal([](ModelConfig& config) {
           config.experts.emplace();
           config.experts->beside_dense = config.experts->router_norm = true;
         }).starts_with("LlamaForCausalLM: experts are beside a dense part in blocks that are "));
-  CHECK(refusal_of([](ModelConfig& config) {
+  CHECK(test::refusal([](ModelConfig& config) {
           config.experts.emplace();
           config.experts->post_norm = true;
           config.block.norm_place = NormPlace::around;
         }) ==
         "LlamaForCausalLM: the output of experts has a norm of its own in blocks with norms of the "
         "output, expected NormPlace::before");
-  CHECK(refusal_of([](ModelConfig& config) {
+  CHECK(test::refusal([](ModelConfig& config) {
           config.experts.emplace();
           config.experts->router_norm = true;
         }).starts_with("LlamaForCausalLM: the router has a norm of its own, or experts "));
