@@ -121,7 +121,7 @@ std::string markers(const Series& series, const Axis& axis) {
     const std::string tip = series.tips.empty() ? "" : series.tips[i];
     if (!on_axis(value, axis.log)) {
       const double edge = std::isfinite(value) ? axis.from : axis.to;
-      out += svg_marker(x, edge, size, shape_of(series), "out", tip);
+      out += svg_marker({x, edge, size, shape_of(series), "out", tip});
       continue;
     }
     if (!series.errors.empty() && std::isfinite(series.errors[i])) {
@@ -129,7 +129,7 @@ std::string markers(const Series& series, const Axis& axis) {
       out += svg_line(x, on_axis(low, axis.log) ? axis.at(low) : axis.from, x,
                       axis.at(value + series.errors[i]), "err");
     }
-    out += svg_marker(x, axis.at(value), size, shape_of(series), "mark", tip);
+    out += svg_marker({x, axis.at(value), size, shape_of(series), "mark", tip});
   }
   return out;
 }
@@ -155,7 +155,7 @@ std::string sign_of(const Series& series) {
   const bool marked = series.kind == SeriesKind::line || series.kind == SeriesKind::marks;
   const std::string line = series.kind == SeriesKind::marks ? "" : path(series, "M0 7H30");
   const std::string mark =
-      marked ? svg_marker(15, 7, kMarkerSize, shape_of(series), "mark", "") : "";
+      marked ? svg_marker({15, 7, kMarkerSize, shape_of(series), "mark", ""}) : "";
   return cat("<svg width=\"30\" height=\"14\" aria-hidden=\"true\" class=\"", css_class(series),
              "\">", line, mark, "</svg>");
 }

@@ -66,8 +66,8 @@ std::string drawn(const IntervalRow& row, const Axis& axis, double top) {
   } else {
     out += svg_line(end, y - 4, end, y + 4, "path");
   }
-  out += svg_marker(axis.at(std::min(row.value, axis.high)), y, kIntervalMark, 0,
-                    row.mark.empty() ? "out" : "mark", row.tip);
+  out += svg_marker({axis.at(std::min(row.value, axis.high)), y, kIntervalMark, 0,
+                     row.mark.empty() ? "out" : "mark", row.tip});
   const std::string mark = row.mark.empty() ? "" : ", " + row.mark;
   return svg_text(0, top + 12, "start", shortened(row.name, kLongestRowName) + mark) +
          svg_text(kIntervalsWidth, top + 12, "end", row.text) +

@@ -89,7 +89,7 @@ std::string drawn(const ScatterSeries& series, size_t style, const Axes& axes) {
       marks += cat("<circle class=\"path\" cx=\"", svg_number(x), "\" cy=\"", svg_number(y),
                    "\" r=\"", svg_number(kRing), "\"/>\n");
     }
-    marks += svg_marker(x, y, kPointSize, static_cast<int>(style), "mark", each.tip);
+    marks += svg_marker({x, y, kPointSize, static_cast<int>(style), "mark", each.tip});
   }
   const std::string line = d.empty() ? "" : cat("<path class=\"path\" d=\"", d, "\"/>\n");
   return element("g", cat("class=\"s", style % kSeriesStyles, "\""), line + marks) + "\n";

@@ -87,8 +87,8 @@ std::string svg_title(std::string_view tip) {
   return tip.empty() ? "" : element("title", "", escape_html(tip));
 }
 
-std::string svg_marker(double x, double y, double size, int shape, std::string_view css_class,
-                       std::string_view tip) {
+std::string svg_marker(const Marker& marker) {
+  const auto& [x, y, size, shape, css_class, tip] = marker;
   const std::string title = svg_title(tip);
   if (shape == 0) {
     return cat("<circle class=\"", css_class, "\" cx=\"", svg_number(x), "\" cy=\"", svg_number(y),

@@ -18,10 +18,15 @@ std::string svg_text(double x, double y, std::string_view anchor, std::string_vi
 // "<title>tip</title>", which browsers show on hovering and screen readers read aloud.
 std::string svg_title(std::string_view tip);
 
-// A marker of a series in one of six shapes, extending `size` to each side. No title if `tip` is
-// "".
-std::string svg_marker(double x, double y, double size, int shape, std::string_view css_class,
-                       std::string_view tip);
+// A marker of a series.
+struct Marker {
+  double x = 0, y = 0;
+  double size = 0;  // it extends so far to each side
+  int shape = 0;    // one of six
+  std::string_view css_class;
+  std::string_view tip;  // its title; "": none
+};
+std::string svg_marker(const Marker& marker);
 
 // A drawing of the given size, with its legend above and its caption below. Scrolls on its own if
 // it does not fit. `id` is unique in the page. `title` and `caption` are plain text.
