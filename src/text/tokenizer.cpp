@@ -21,7 +21,6 @@ struct EncodeScratch {
   TokenModel::Scratch model;
   std::vector<AddedTokens::Piece> pieces;
   std::vector<AddedTokens::Piece> normalized_pieces;
-  std::vector<std::string_view> words;
 };
 
 // Hands out one scratch to each encode() that runs at the same time.
@@ -62,9 +61,8 @@ struct Tokenizer::State : TokenizerParts {
 void Tokenizer::State::encode_text(std::string_view text, bool is_first, const TokenGuard* guard,
                                    EncodeScratch& scratch, std::vector<int32_t>& ids) const {
   const auto encode_cut = [&](std::string_view part, bool part_is_first) {
-    pre_tokenizer.cut(part, part_is_first, model.takes_raw_bytes(), scratch.pre_tokenizer,
-                      scratch.match, scratch.words);
-    for (const std::string_view word : scratch.words) {
+    for (const std::string_view word : pre_tokenizer.cut(
+             part, part_is_first, model.takes_raw_bytes(), scratch.pre_tokenizer, scratch.match)) {
       check_interrupt();
       model.encode(word, scratch.model, ids);
     }

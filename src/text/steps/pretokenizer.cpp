@@ -152,9 +152,10 @@ struct PreTokenizer::Words {
   }
 };
 
-void PreTokenizer::cut(std::string_view text, bool is_first, bool raw_bytes, Scratch& scratch,
-                       PatternScratch& match, std::vector<std::string_view>& words) const {
-  words.clear();
+const std::vector<std::string_view>& PreTokenizer::cut(std::string_view text, bool is_first,
+                                                       bool raw_bytes, Scratch& scratch,
+                                                       PatternScratch& match) const {
+  scratch.words.clear();
   scratch.spans.clear();
   if (!text.empty()) scratch.spans.push_back({0, text.size()});
   Words state{scratch, match, text, GrowthLimit(text.size(), where_)};
@@ -168,8 +169,9 @@ void PreTokenizer::cut(std::string_view text, bool is_first, bool raw_bytes, Scr
     }
   }
   for (const Span& span : scratch.spans) {
-    words.push_back(state.text.substr(span.begin, span.end - span.begin));
+    scratch.words.push_back(state.text.substr(span.begin, span.end - span.begin));
   }
+  return scratch.words;
 }
 
 // Finds cuts that cover all of `text`; some may be empty. Offsets are relative to `text`.

@@ -35,11 +35,12 @@ class PreTokenizer {
     std::vector<Span> spans;
     std::vector<Span> next_spans;
     std::vector<Cut> cuts;
+    std::vector<std::string_view> words;
   };
-  // `words` are views of `text` or `scratch`, none of them empty. `is_first`: `text` begins the
-  // whole text. With `raw_bytes`, a final ByteLevel does not spell its bytes out.
-  void cut(std::string_view text, bool is_first, bool raw_bytes, Scratch& scratch,
-           PatternScratch& match, std::vector<std::string_view>& words) const;
+  // Returns views of `text` or `scratch`, none of them empty; the list is in `scratch`. `is_first`:
+  // `text` begins the whole text. With `raw_bytes`, a final ByteLevel does not spell its bytes out.
+  const std::vector<std::string_view>& cut(std::string_view text, bool is_first, bool raw_bytes,
+                                           Scratch& scratch, PatternScratch& match) const;
 
   // Whether the result changes if a word begins the whole text.
   bool asks_for_the_beginning() const;
