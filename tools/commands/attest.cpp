@@ -128,7 +128,7 @@ void run_command(const AttestCommandOptions& given) {
   const Checkpoint checkpoint = Checkpoint::open(options.model);
   const ModelConfig config = read_known_config(checkpoint, options.strict, log);
   const std::optional<KvScales> scales = expected_scales(options, checkpoint, config, log);
-  const ModelText reader(checkpoint, config, options.windows, options.choice, options.chat, log);
+  const ModelText reader(checkpoint, config, {options.windows, options.choice, options.chat}, log);
   const Windows windows = reader.read(options.data, log);
   server.connect();
   const std::vector<QuestionText> texts =

@@ -177,7 +177,7 @@ void run_command(const CalibrateOptions& given) {
   const ModelCache cache = model_cache(*kv_dtype_from_name(options.kv_cache_dtype), config.dtype,
                                        options.skip_layers, config);
   check_policy_for(options.policy, options.format);
-  const ModelText text(run_checkpoint, run_config, options.windows, options.choice, options.chat,
+  const ModelText text(run_checkpoint, run_config, {options.windows, options.choice, options.chat},
                        log);
   Windows windows = text.read(options.data, log);
   const ShardNote shards = with_context(cat("--shard ", options.shard.index, "/", options.shard.of),

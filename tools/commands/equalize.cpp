@@ -280,7 +280,7 @@ void run_command(const EqualizeOptions& given) {
   check_foldable(checkpoint, config);
   check_cache_fits(config, equalized_cache_at(options.cache));
   with_way_out(kReplaceOutput, [&] { check_equalizable(checkpoint, options.out, options.force); });
-  const ModelText reader(checkpoint, config, options.windows, options.choice, options.chat, log);
+  const ModelText reader(checkpoint, config, {options.windows, options.choice, options.chat}, log);
   const EqualizeText text = read_equalize_text(options, reader, log);
   const Equalized made = with_way_out(
       kReplaceOutput, [&] { return Equalizer(options, checkpoint, config, text, log).run(); });

@@ -237,7 +237,7 @@ void run_command(const EvalCommandOptions& given) {
     report.candidates = make_candidates(options, choice, config, log);
   }
   check_write_scales(options, choice, report);
-  const ModelText text(checkpoint, config, options.windows, options.choice, options.chat, log);
+  const ModelText text(checkpoint, config, {options.windows, options.choice, options.chat}, log);
   const Windows windows = text.read(options.data, log);
   const std::vector<std::vector<int32_t>> evaluated = with_predictions(options, windows);
   const auto [backend, why] = open_backend(options.device, options.threads);

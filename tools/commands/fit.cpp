@@ -305,7 +305,7 @@ void run_command(const FitCommandOptions& given) {
   report.formats = fit_formats(options.kv_cache_dtypes, *runtime.caches, config, log);
   drop_without_policy(options, report.formats, log);
   drop_without_scales(options, report.formats, log);
-  const ModelText text(checkpoint, config, options.windows, options.choice, options.chat, log);
+  const ModelText text(checkpoint, config, {options.windows, options.choice, options.chat}, log);
   const FitWindows windows = read_fit_windows(options, text, log);
   report.choosing_tokens = tokens_in(windows.choosing.ids);
   const auto [backend, why] = open_backend(options.device, options.threads);

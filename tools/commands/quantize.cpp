@@ -130,7 +130,7 @@ struct OfData {
 // every product.
 OfData measured(const QuantizeOptions& options, const Checkpoint& checkpoint,
                 const ModelConfig& config, bool with_inputs, Log& log) {
-  const ModelText text(checkpoint, config, options.windows, options.choice, options.chat, log);
+  const ModelText text(checkpoint, config, {options.windows, options.choice, options.chat}, log);
   const Windows windows = text.read(options.data, log);
   const auto [backend, why] = open_backend(options.device, options.threads);
   log.note(cat("computing on ", backend->describe(), why));

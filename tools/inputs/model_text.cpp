@@ -57,18 +57,17 @@ int64_t window_length(const WindowRequest& request, const ModelConfig& config, L
 }  // namespace
 
 ModelText::ModelText(const Checkpoint& checkpoint, const ModelConfig& config,
-                     const WindowRequest& request, const DataChoice& choice,
-                     const ChatRequest& chat, Log& log)
-    : options_{.max_windows = request.samples,
-               .shortage = request.until_settled   ? Shortage::accepted
-                           : request.samples_given ? Shortage::refused
-                                                   : Shortage::warned_of,
-               .seq_len = window_length(request, config, log),
+                     const TextRequest& request, Log& log)
+    : options_{.max_windows = request.windows.samples,
+               .shortage = request.windows.until_settled   ? Shortage::accepted
+                           : request.windows.samples_given ? Shortage::refused
+                                                           : Shortage::warned_of,
+               .seq_len = window_length(request.windows, config, log),
                .max_windows_name = "--samples",
                .seq_len_name = "--seq-len",
-               .shuffle = choice.shuffle,
-               .column = choice.column},
-      encoder_(make_encoder(checkpoint, config, chat, chats_, log)) {}
+               .shuffle = request.choice.shuffle,
+               .column = request.choice.column},
+      encoder_(make_encoder(checkpoint, config, request.chat, chats_, log)) {}
 
 Windows ModelText::read(std::span<const std::filesystem::path> files, Log& log) const {
   const NothingToTidy reading;

@@ -14,14 +14,21 @@
 
 namespace fp8kv {
 
+// The command line's options about texts.
+struct TextRequest {
+  const WindowRequest& windows;
+  const DataChoice& choice;
+  const ChatRequest& chat;  // how conversations are rendered; see ChatText
+};
+
 // Cuts texts into windows for one model, always with the same options.
 class ModelText {
  public:
   // A model without a tokenizer takes only tokenized data. If the model's context is shorter than
   // the default window, windows have that length, with a note on `log`. A longer --seq-len is a
-  // usage Error. `chat` says how conversations are rendered; see ChatText.
-  ModelText(const Checkpoint& checkpoint, const ModelConfig& config, const WindowRequest& request,
-            const DataChoice& choice, const ChatRequest& chat, Log& log);
+  // usage Error.
+  ModelText(const Checkpoint& checkpoint, const ModelConfig& config, const TextRequest& request,
+            Log& log);
 
   // See read_windows.
   Windows read(std::span<const std::filesystem::path> files, Log& log) const;

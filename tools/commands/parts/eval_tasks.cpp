@@ -60,7 +60,7 @@ std::vector<DataFile> make_policy_scales(const EvalCommandOptions& options,
                                          const Checkpoint& checkpoint, const ModelConfig& config,
                                          Backend& backend, const ScaleChoice& choice,
                                          std::vector<CandidateReport>& candidates, Log& log) {
-  const ModelText text(checkpoint, config, options.windows, options.choice, options.chat, log);
+  const ModelText text(checkpoint, config, {options.windows, options.choice, options.chat}, log);
   const Windows windows = text.read(policy_text(options, log), log);
   CollectOptions how;
   how.losses = want_losses(choice);
