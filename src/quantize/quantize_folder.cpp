@@ -40,7 +40,7 @@ void check_free_of_scales(const Checkpoint& checkpoint) {
 
 // Everything that decides the bits of the shards, as one text.
 std::string identity_of(const Checkpoint& checkpoint, const QuantizeFolderOptions& options,
-                        const std::string& config, const std::map<std::string, float>* inputs) {
+                        const std::string& config) {
   JsonWriter out;
   out.begin_object().member("version", options.version).member("scheme", options.scheme->name);
   out.key("shards").begin_array();
@@ -50,9 +50,9 @@ std::string identity_of(const Checkpoint& checkpoint, const QuantizeFolderOption
     out.end_object();
   }
   out.end_array().member("config", config);
-  if (inputs != nullptr) {
+  if (options.inputs != nullptr) {
     out.key("inputs").begin_object();
-    for (const auto& [name, amax] : *inputs) out.member(name, amax);
+    for (const auto& [name, amax] : *options.inputs) out.member(name, amax);
     out.end_object();
   }
   return out.end_object().text();
@@ -62,10 +62,10 @@ std::string identity_of(const Checkpoint& checkpoint, const QuantizeFolderOption
 class Folder {
  public:
   Folder(const Checkpoint& checkpoint, const ModelConfig& config,
-         const std::map<std::string, float>* inputs, const QuantizeFolderOptions& options)
+         const QuantizeFolderOptions& options)
       : checkpoint_(checkpoint), options_(options) {
     const LinearChoice choice = choose_linears(checkpoint, config);
-    report_.plan = plan_shards(checkpoint, choice, *options.scheme, inputs);
+    report_.plan = plan_shards(checkpoint, choice, *options.scheme, options.inputs);
     report_.ignore = choice.ignore;
     ScalePatch patch;
     patch.files["config.json"] =
@@ -230,22 +230,21 @@ void check_quantisable(const Checkpoint& checkpoint, const ModelConfig& config, 
 }
 
 QuantizeReport quantize_folder(const Checkpoint& checkpoint, const ModelConfig& config,
-                               const KvScales* scales, const std::map<std::string, float>* inputs,
                                const fs::path& out, const QuantizeFolderOptions& options,
                                Log& log) {
-  FP8KV_ASSERT(options.dry_run || options.scheme->static_inputs == (inputs != nullptr));
+  FP8KV_ASSERT(options.dry_run || options.scheme->static_inputs == (options.inputs != nullptr));
   return as_our_error([&] {
     check_quantisable(checkpoint, config, out, options);
-    Folder folder(checkpoint, config, inputs, options);
+    Folder folder(checkpoint, config, options);
     if (options.dry_run) {
       folder.say_planned();
-      if (scales != nullptr) plan_scales(checkpoint, *scales, folder.report());
+      if (options.scales != nullptr) plan_scales(checkpoint, *options.scales, folder.report());
       sort_files(folder.report());
       return folder.report();
     }
     std::optional<FinishedFiles> finished;
     if (options.resume) {
-      finished.emplace(out, identity_of(checkpoint, options, folder.config(), inputs));
+      finished.emplace(out, identity_of(checkpoint, options, folder.config()));
     }
     checkpoint.check_has_weights();
     StagedDirectory staged(out, options.overwrite);
@@ -253,7 +252,7 @@ QuantizeReport quantize_folder(const Checkpoint& checkpoint, const ModelConfig& 
       with_context(cat(quote(out.string()), " was not made"), [&] {
         folder.write_files(staged.path());
         folder.write_shards(staged.path(), finished ? &*finished : nullptr, log);
-        if (scales != nullptr) folder.write_scales(staged.path(), *scales);
+        if (options.scales != nullptr) folder.write_scales(staged.path(), *options.scales);
       });
       checkpoint.check_unchanged();
       staged.publish();

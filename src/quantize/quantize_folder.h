@@ -27,6 +27,12 @@ struct QuantizeFolderOptions {
   bool overwrite = false;
   bool resume = false;       // keep finished shards, and reuse those of an earlier run
   std::string version = {};  // the program's version; kept shards must have the same
+  // Also written, in the portable form of inject_scales; null: none. REQUIRES scales made for this
+  // model.
+  const KvScales* scales = nullptr;
+  // The amax of the inputs of each quantised matrix, by name, from InputRanges. REQUIRED by schemes
+  // with static inputs, except for a dry run; null for other schemes.
+  const std::map<std::string, float>* inputs = nullptr;
 };
 
 struct QuantizeReport {
@@ -49,14 +55,9 @@ void check_quantisable(const Checkpoint& checkpoint, const ModelConfig& config,
 // copied, except hidden folders and weight files that the checkpoint does not read. All goes under
 // a temporary name, then one rename.
 //
-// `scales`: also written, in the portable form of inject_scales; null: none. REQUIRES scales made
-// for this model. `inputs`: for each quantised matrix, by name, the amax of its inputs from
-// InputRanges. REQUIRED by schemes with static inputs, except for a dry run.
-//
 // With `resume`, finished shards stay in the folder OUT.partial until the output exists. Shards of
 // the same source, scheme and version are reused from there.
 QuantizeReport quantize_folder(const Checkpoint& checkpoint, const ModelConfig& config,
-                               const KvScales* scales, const std::map<std::string, float>* inputs,
                                const std::filesystem::path& out,
                                const QuantizeFolderOptions& options, Log& log);
 

@@ -204,7 +204,7 @@ uint64_t calibration_peak(const Checkpoint& checkpoint) {
 
 Checkpoint quantised(const test::StreamedModel& model, const std::filesystem::path& out) {
   Log log(Verbosity::quiet);
-  quantize_folder(model.checkpoint, model.config, nullptr, nullptr, out,
+  quantize_folder(model.checkpoint, model.config, out,
                   {.scheme = &fp8_scheme_at("fp8-dynamic"), .threads = 1, .version = "test"}, log);
   return Checkpoint::open(out);
 }

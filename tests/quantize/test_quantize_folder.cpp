@@ -94,13 +94,14 @@ QuantizeReport quantize(const fs::path& model, const fs::path& out, QuantizeFold
   options.version = "test";
   const ModelConfig config = read_model_config(checkpoint);
   if (!options.scheme->static_inputs) {
-    return quantize_folder(checkpoint, config, nullptr, nullptr, out, options, log);
+    return quantize_folder(checkpoint, config, out, options, log);
   }
   std::map<std::string, float> inputs;
   for (const std::string& name : choose_linears(checkpoint, config).quantised) {
     inputs[name] = 3.0f;  // INPUT_AMAX of the golden
   }
-  return quantize_folder(checkpoint, config, nullptr, &inputs, out, options, log);
+  options.inputs = &inputs;
+  return quantize_folder(checkpoint, config, out, options, log);
 }
 
 std::string text_of(const Json& json) {

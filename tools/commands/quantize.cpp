@@ -172,12 +172,12 @@ void run_command(const QuantizeOptions& given) {
   check_unquantised(checkpoint);
   const ModelConfig config = read_known_config(checkpoint, options.strict, log);
   const Fp8Scheme& scheme = fp8_scheme_at(options.scheme);
-  const QuantizeFolderOptions how{.scheme = &scheme,
-                                  .threads = options.threads,
-                                  .dry_run = options.dry_run,
-                                  .overwrite = options.force,
-                                  .resume = options.resume,
-                                  .version = FP8KV_VERSION};
+  QuantizeFolderOptions how{.scheme = &scheme,
+                            .threads = options.threads,
+                            .dry_run = options.dry_run,
+                            .overwrite = options.force,
+                            .resume = options.resume,
+                            .version = FP8KV_VERSION};
   with_way_out(kReplaceOutput, [&] { check_quantisable(checkpoint, config, options.out, how); });
   std::optional<KvScales> scales;
   std::map<std::string, float> inputs;
@@ -188,10 +188,10 @@ void run_command(const QuantizeOptions& given) {
     scales = std::move(found.scales);
     inputs = std::move(found.inputs);
   }
-  const QuantizeReport report = with_way_out(kReplaceOutput, [&] {
-    return quantize_folder(checkpoint, config, scales ? &*scales : nullptr,
-                           scheme.static_inputs ? &inputs : nullptr, options.out, how, log);
-  });
+  if (scales) how.scales = &*scales;
+  if (scheme.static_inputs) how.inputs = &inputs;
+  const QuantizeReport report = with_way_out(
+      kReplaceOutput, [&] { return quantize_folder(checkpoint, config, options.out, how, log); });
   for (const std::string& line : report.skipped) log.note("left behind: " + line);
   if (report.kept_shards > 0) {
     log.note(cat("took ", count_of(report.kept_shards, "shard"), " of an earlier run"));
