@@ -226,11 +226,12 @@ std::vector<std::vector<ContinuationScore>> score_alternatives(
 }
 
 Scorer::Scorer(const Checkpoint& checkpoint, const ModelConfig& config, Backend& backend,
-               int64_t max_items, int64_t max_tokens, int threads)
-    : pool_(threads > 0 ? threads : usable_cores()),
+               const ScorerSizes& sizes)
+    : pool_(sizes.threads > 0 ? sizes.threads : usable_cores()),
       config_(config),
-      max_items_(max_items),
-      runner_(checkpoint, config, backend, {kStepRows, max_items, max_tokens, max_items}) {}
+      max_items_(sizes.max_items),
+      runner_(checkpoint, config, backend,
+              {kStepRows, sizes.max_items, sizes.max_tokens, sizes.max_items}) {}
 
 std::vector<std::vector<ContinuationScore>> Scorer::run(KvCache& cache,
                                                         std::span<const Alternatives> items) {

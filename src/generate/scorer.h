@@ -43,12 +43,17 @@ std::vector<std::vector<ContinuationScore>> score_alternatives(const ScoringPart
                                                                KvCache& cache,
                                                                std::span<const Alternatives> items);
 
+struct ScorerSizes {
+  int64_t max_items = 0;   // items at once
+  int64_t max_tokens = 0;  // tokens of the longest item
+  int threads = 0;         // 0: one per core
+};
+
 // A model that only scores.
 class Scorer {
  public:
-  // Scores up to `max_items` items at once. No item may have more than `max_tokens` tokens.
   Scorer(const Checkpoint& checkpoint, const ModelConfig& config, Backend& backend,
-         int64_t max_items, int64_t max_tokens, int threads);
+         const ScorerSizes& sizes);
 
   const Runner& runner() const { return runner_; }
   // See score_alternatives.

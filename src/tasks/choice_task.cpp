@@ -54,8 +54,8 @@ class ChoiceAnswerer {
   ChoiceAnswerer(std::shared_ptr<const ChoiceItems> all, const TaskModel& model)
       : all_(std::move(all)),
         encoded_(encode_items(*all_, model)),
-        scorer_(model.checkpoint, model.config, model.backend, kTaskBlock, longest_of(encoded_),
-                model.threads),
+        scorer_(model.checkpoint, model.config, model.backend,
+                {kTaskBlock, longest_of(encoded_), model.threads}),
         caches_(make_task_caches(model, scorer_pages(encoded_, kTaskBlock),
                                  scorer_.runner().padding_pages())) {}
 

@@ -216,7 +216,7 @@ TEST_CASE(
   const std::vector<Request> requests = mixed_requests();
   const std::vector<Told> made = model.run(requests);
   const auto backend = make_cpu_backend(2);
-  Scorer scorer(*model.checkpoint, model.config, *backend, 2, 256, 2);
+  Scorer scorer(*model.checkpoint, model.config, *backend, {2, 256, 2});
   KvCache cache(*backend, model.config, {DType::f32, 8, scorer.runner().padding_pages()}, nullptr);
   for (const size_t i : {1, 3, 4}) {
     const std::vector<Alternatives> item = {requests[i].continuations};

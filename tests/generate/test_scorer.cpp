@@ -61,7 +61,7 @@ std::vector<std::vector<ContinuationScore>> scores_of(const Checkpoint& checkpoi
                                                       const ModelConfig& config, Backend& backend,
                                                       const std::vector<Alternatives>& items,
                                                       int64_t max_items, int threads) {
-  Scorer scorer(checkpoint, config, backend, max_items, 256, threads);
+  Scorer scorer(checkpoint, config, backend, {max_items, 256, threads});
   KvCache cache(backend, config,
                 {DType::f32, scorer_pages(items, max_items), scorer.runner().padding_pages()},
                 nullptr);
