@@ -53,7 +53,7 @@ std::vector<std::vector<double>> Predictor::log_probs(const TokenWindows& window
                                                       const std::vector<Lane>& lanes,
                                                       Progress& progress) {
   MultiCacheRun caches = with_context("working memory", [&] {
-    return MultiCacheRun(backend_, config_, windows, 0, 1, lanes, threads_);
+    return MultiCacheRun(backend_, config_, windows, lanes, {.threads = threads_});
   });
   caches.embed({checkpoint_, config_, backend_, EmbeddingTable::on_backend});
   for (int64_t index = 0; index < config_.n_layers(); ++index) {

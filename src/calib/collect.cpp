@@ -28,20 +28,20 @@ std::vector<uint64_t> download_words(Backend& backend, const ConstTensorView& ma
 
 class Collector {
  public:
-  Collector(const Checkpoint& checkpoint, const ModelConfig& config, Backend& backend,
-            const std::vector<std::vector<int32_t>>& windows, const CollectOptions& options)
-      : checkpoint_(checkpoint),
-        config_(config),
-        backend_(backend),
+  Collector(const ModelOnBackend& model, const std::vector<std::vector<int32_t>>& windows,
+            const CollectOptions& options)
+      : checkpoint_(model.checkpoint),
+        config_(model.config),
+        backend_(model.backend),
         windows_(windows),
         options_(options),
-        activation_(backend.activation_dtype(config.dtype)),
+        activation_(backend_.activation_dtype(config_.dtype)),
         whole_(options.inputs != nullptr || options.losses || !options.drafts.empty() ||
                options.drafter != nullptr),
         n_layers_(layers_to_run()),
         plan_(plan_windows(windows, {options.parts.begin(), options.parts.end()},
                            options.batch_rows)),
-        memory_(plan_memory(checkpoint, config, backend, plan_, layers_from(0), bound())) {}
+        memory_(plan_memory(model, plan_, layers_from(0), bound())) {}
 
   CollectedMagnitudes run(Log& log) {
     if (options_.state) {
@@ -300,21 +300,19 @@ LayerMagnitudes download_magnitudes(Backend& backend, const ConstTensorView& mag
   return magnitudes_from(download_words(backend, magnitudes, layer), magnitudes.shape[1], layer);
 }
 
-std::vector<LayerMagnitudes> collect_magnitudes(const Checkpoint& checkpoint,
-                                                const ModelConfig& config, Backend& backend,
+std::vector<LayerMagnitudes> collect_magnitudes(const ModelOnBackend& model,
                                                 const std::vector<std::vector<int32_t>>& windows,
                                                 Log& log, const CollectOptions& options) {
-  return collect(checkpoint, config, backend, windows, log, options).layers;
+  return collect(model, windows, log, options).layers;
 }
 
-CollectedMagnitudes collect(const Checkpoint& checkpoint, const ModelConfig& config,
-                            Backend& backend, const std::vector<std::vector<int32_t>>& windows,
-                            Log& log, const CollectOptions& options) {
+CollectedMagnitudes collect(const ModelOnBackend& model,
+                            const std::vector<std::vector<int32_t>>& windows, Log& log,
+                            const CollectOptions& options) {
   FP8KV_ASSERT(!windows.empty() && options.parts.back() <= windows.size());
-  if (options.losses) check_losses_measurable(config);
-  return with_unchanged(checkpoint, [&] {
-    return Collector(checkpoint, config, backend, windows, options).run(log);
-  });
+  if (options.losses) check_losses_measurable(model.config);
+  return with_unchanged(model.checkpoint,
+                        [&] { return Collector(model, windows, options).run(log); });
 }
 
 }  // namespace fp8kv

@@ -15,6 +15,7 @@
 #include "calib/measure/input_ranges.h"
 #include "calib/measure/key_samples.h"
 #include "calib/windows/memory_plan.h"
+#include "calib/windows/model_on_backend.h"
 #include "calib/windows/window_plan.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/drafts/draft_model.h"
@@ -64,12 +65,11 @@ struct CollectOptions {
 // resumed state.
 // Throws as download_magnitudes, plan_memory and WeightStream do. Throws after a layer if a file of
 // the model changed (see Checkpoint::check_unchanged).
-CollectedMagnitudes collect(const Checkpoint& checkpoint, const ModelConfig& config,
-                            Backend& backend, const std::vector<std::vector<int32_t>>& windows,
-                            Log& log, const CollectOptions& options);
+CollectedMagnitudes collect(const ModelOnBackend& model,
+                            const std::vector<std::vector<int32_t>>& windows, Log& log,
+                            const CollectOptions& options);
 // Returns the layers alone.
-std::vector<LayerMagnitudes> collect_magnitudes(const Checkpoint& checkpoint,
-                                                const ModelConfig& config, Backend& backend,
+std::vector<LayerMagnitudes> collect_magnitudes(const ModelOnBackend& model,
                                                 const std::vector<std::vector<int32_t>>& windows,
                                                 Log& log, const CollectOptions& options = {});
 

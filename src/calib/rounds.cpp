@@ -32,14 +32,14 @@ std::string growth_line(const AmaxAfter& before, const AmaxAfter& after, const A
 
 }  // namespace
 
-Rounds collect_in_rounds(const Checkpoint& checkpoint, const ModelConfig& config, Backend& backend,
-                         const WindowIds& windows, Log& log, const RoundOptions& options) {
+Rounds collect_in_rounds(const ModelOnBackend& model, const WindowIds& windows, Log& log,
+                         const RoundOptions& options) {
   FP8KV_ASSERT(!windows.empty());
   CalibrationState* state = options.collect.state;
   const size_t first_round = options.first_round > 0 ? options.first_round : windows.size();
   Round round{0, std::min(first_round, windows.size())};
   if (state) {
-    if (auto saved = state->find_round(config)) round = std::move(*saved);
+    if (auto saved = state->find_round(model.config)) round = std::move(*saved);
   }
   Rounds found;
   for (;;) {
@@ -50,7 +50,7 @@ Rounds collect_in_rounds(const Checkpoint& checkpoint, const ModelConfig& config
     collect_options.parts = put_parts_first(now);
     found.collected = std::move(round.before);
     const AmaxAfter before = amax_after(windows, round.first, found.collected);
-    add_up(found.collected, collect(checkpoint, config, backend, now, log, collect_options));
+    add_up(found.collected, collect(model, now, log, collect_options));
     found.windows = round.first + round.count;
     if (round.first > 0) {
       const AmaxAfter after = amax_after(windows, found.windows, found.collected);

@@ -10,6 +10,7 @@
 #include "backend/backend.h"
 #include "base/log.h"
 #include "calib/collect.h"
+#include "calib/windows/model_on_backend.h"
 #include "checkpoint/checkpoint.h"
 #include "core/model/config.h"
 #include "policy/amax_growth.h"
@@ -36,7 +37,7 @@ struct Rounds {
 
 // Logs the growth of amax after each doubling. With a state, resumes in the round of that state.
 // Throws as collect does.
-Rounds collect_in_rounds(const Checkpoint& checkpoint, const ModelConfig& config, Backend& backend,
+Rounds collect_in_rounds(const ModelOnBackend& model,
                          const std::vector<std::vector<int32_t>>& windows, Log& log,
                          const RoundOptions& options);
 

@@ -35,16 +35,14 @@ std::vector<CandidateReport> candidates(KvFormat format, DType values,
 
 }  // namespace
 
-std::vector<CacheLoss> cache_losses(const Checkpoint& checkpoint, const ModelConfig& config,
-                                    Backend& backend,
+std::vector<CacheLoss> cache_losses(const ModelOnBackend& model,
                                     const std::vector<std::vector<int32_t>>& windows,
                                     const std::vector<LayerMagnitudes>& magnitudes,
                                     const LossOptions& options, Log& log) {
   EvalReport report;
-  report.config = config;
-  report.candidates = candidates(options.format, config.dtype, magnitudes);
-  evaluate(checkpoint, backend, windows,
-           {.baseline = config.dtype,
+  report.candidates = candidates(options.format, model.config.dtype, magnitudes);
+  evaluate(model, windows,
+           {.baseline = model.config.dtype,
             .greedy_tokens = 0,
             .attention_rows = 1,
             .threads = options.threads},

@@ -7,6 +7,7 @@
 
 #include "backend/backend.h"
 #include "base/log.h"
+#include "calib/windows/model_on_backend.h"
 #include "checkpoint/checkpoint.h"
 #include "core/cache/kv_format.h"
 #include "core/model/config.h"
@@ -28,8 +29,7 @@ struct LossOptions {
 // Measures K alone in the format (unless it has stored scales), then K and V in it, then K and V in
 // FP8 with scales of amax. `magnitudes`: those of this model, for the scales. REQUIRES a window of
 // two tokens or more.
-std::vector<CacheLoss> cache_losses(const Checkpoint& checkpoint, const ModelConfig& config,
-                                    Backend& backend,
+std::vector<CacheLoss> cache_losses(const ModelOnBackend& model,
                                     const std::vector<std::vector<int32_t>>& windows,
                                     const std::vector<LayerMagnitudes>& magnitudes,
                                     const LossOptions& options, Log& log);

@@ -39,10 +39,11 @@ void add_logits(MultiCacheRun& rows, const HeadWeights& head, const WindowBatch&
 
 }  // namespace
 
-std::string logits_digest(const Checkpoint& checkpoint, const ModelConfig& config, Backend& backend,
+std::string logits_digest(const ModelOnBackend& model,
                           const std::vector<std::vector<int32_t>>& windows, int threads, Log& log) {
+  const auto& [checkpoint, config, backend] = model;
   const WeightLoader loader(checkpoint, config, backend);
-  MultiCacheRun rows(backend, config, windows, 0, 1, {{config.dtype, nullptr}}, threads);
+  MultiCacheRun rows(backend, config, windows, {{config.dtype, nullptr}}, {.threads = threads});
   const std::vector<WindowBatch>& batches = rows.plan().batches;
   Progress progress(log, "proving",
                     static_cast<uint64_t>(config.n_layers() + 1) * uint64_t{batches.size()});

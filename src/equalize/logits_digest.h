@@ -8,6 +8,7 @@
 
 #include "backend/backend.h"
 #include "base/log.h"
+#include "calib/windows/model_on_backend.h"
 #include "checkpoint/checkpoint.h"
 #include "core/model/config.h"
 
@@ -15,7 +16,7 @@ namespace fp8kv {
 
 // SHA-256 over the logits of all tokens in the windows, with a cache in the model's own dtype.
 // Reads each weight once.
-std::string logits_digest(const Checkpoint& checkpoint, const ModelConfig& config, Backend& backend,
+std::string logits_digest(const ModelOnBackend& model,
                           const std::vector<std::vector<int32_t>>& windows, int threads, Log& log);
 
 }  // namespace fp8kv

@@ -36,8 +36,8 @@ class ReferencePass {
                 const std::vector<std::vector<int32_t>>& windows, size_t n_windows,
                 const EvalOptions& options)
       : loader_(reference.checkpoint, reference.config, backend),
-        rows_(backend, reference.config, windows, n_windows, 1, {{options.baseline, nullptr}},
-              options.threads),
+        rows_(backend, reference.config, windows, {{options.baseline, nullptr}},
+              {.n_measured = n_windows, .threads = options.threads}),
         n_layers_(reference.config.n_layers()) {
     rows_.embed({reference.checkpoint, reference.config, backend, EmbeddingTable::on_backend});
   }
@@ -73,21 +73,20 @@ class ReferencePass {
 
 class Evaluator {
  public:
-  Evaluator(const Checkpoint& checkpoint, Backend& backend,
-            const std::vector<std::vector<int32_t>>& windows, const EvalOptions& options,
-            EvalReport& report, Log& log)
-      : backend_(backend),
+  Evaluator(const ModelOnBackend& model, const std::vector<std::vector<int32_t>>& windows,
+            const EvalOptions& options, EvalReport& report, Log& log)
+      : backend_(model.backend),
         config_(report.config),
         report_(report),
         n_windows_(windows.size()),
         windows_(windows),
-        checkpoint_(checkpoint),
-        loader_(checkpoint, report.config, backend),
+        checkpoint_(model.checkpoint),
+        loader_(checkpoint_, config_, backend_),
         probes_(with_context("greedy texts", [&] {
           const EvalReference* other = options.against;
-          return make_greedy_probes(other ? other->checkpoint : checkpoint,
-                                    other ? other->config : report.config, backend,
-                                    options.baseline, windows, options.greedy_tokens);
+          return make_greedy_probes(
+              {other ? other->checkpoint : checkpoint_, other ? other->config : config_, backend_},
+              options.baseline, windows, options.greedy_tokens);
         })) {
     for (const GreedyProbe& probe : probes_) windows_.push_back(probe.ids);
     std::vector<Lane> lanes;
@@ -96,10 +95,12 @@ class Evaluator {
       lanes.push_back({cache_of(each, config_), each.scales ? &*each.scales : nullptr});
     }
     with_context("working memory", [&] {
-      caches_.emplace(backend, config_, windows_, options.layer_errors ? n_windows_ : 0,
-                      options.attention_rows, std::move(lanes), options.threads);
+      caches_.emplace(backend_, config_, windows_, std::move(lanes),
+                      MultiCacheOptions{.n_measured = options.layer_errors ? n_windows_ : 0,
+                                        .attention_rows = options.attention_rows,
+                                        .threads = options.threads});
       if (options.against) {
-        reference_.emplace(*options.against, backend, windows_, n_windows_, options);
+        reference_.emplace(*options.against, backend_, windows_, n_windows_, options);
       }
     });
     report_.attention_tokens = static_cast<uint64_t>(caches_->attention_rows());
@@ -348,20 +349,20 @@ ModelCache cache_of(const CandidateReport& candidate, const ModelConfig& config)
   return cache;
 }
 
-void evaluate(const Checkpoint& checkpoint, Backend& backend,
-              const std::vector<std::vector<int32_t>>& windows, const EvalOptions& options,
-              EvalReport& report, Log& log) {
+void evaluate(const ModelOnBackend& model, const std::vector<std::vector<int32_t>>& windows,
+              const EvalOptions& options, EvalReport& report, Log& log) {
+  if (&report.config != &model.config) report.config = model.config;
   report.baseline.dtype = options.baseline;
   if (options.against && options.against->config.vocab_size != report.config.vocab_size) {
     throw Error(cat(quote(options.against->checkpoint.folder().string()), ": has ",
                     options.against->config.vocab_size, " tokens, and ",
-                    quote(checkpoint.folder().string()), " has ", report.config.vocab_size),
+                    quote(model.checkpoint.folder().string()), " has ", report.config.vocab_size),
                 "compare models with the same tokenizer");
   }
   for (const auto& window : windows) {
     report.longest_window = std::max(report.longest_window, static_cast<int64_t>(window.size()));
   }
-  Evaluator(checkpoint, backend, windows, options, report, log).run();
+  Evaluator(model, windows, options, report, log).run();
 }
 
 }  // namespace fp8kv

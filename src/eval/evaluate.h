@@ -7,6 +7,7 @@
 
 #include "backend/backend.h"
 #include "base/log.h"
+#include "calib/windows/model_on_backend.h"
 #include "checkpoint/checkpoint.h"
 #include "core/model/config.h"
 #include "eval/eval_report.h"
@@ -33,8 +34,8 @@ struct EvalOptions {
 // The cache of a candidate: its type, and the layers that it leaves in the model's dtype.
 ModelCache cache_of(const CandidateReport& candidate, const ModelConfig& config);
 
-// Runs the model and fills in the rest of `report`: magnitudes, the baseline, and the candidates,
-// which already have name, dtype and scales. report.config says how the model runs.
+// Runs the model and fills in the rest of `report`: config, magnitudes, the baseline, and the
+// candidates, which already have name, dtype and scales. `model.config` may be report.config.
 //
 // Measures all candidates while it reads the weights once: each layer runs over all windows before
 // the next one. Greedy texts come first: they load the whole model and read it at each step.
@@ -50,8 +51,7 @@ ModelCache cache_of(const CandidateReport& candidate, const ModelConfig& config)
 // vocabularies differ in size.
 //
 // REQUIRES a window of two tokens or more, and FP8 candidates with scales in their own format.
-void evaluate(const Checkpoint& checkpoint, Backend& backend,
-              const std::vector<std::vector<int32_t>>& windows, const EvalOptions& options,
-              EvalReport& report, Log& log);
+void evaluate(const ModelOnBackend& model, const std::vector<std::vector<int32_t>>& windows,
+              const EvalOptions& options, EvalReport& report, Log& log);
 
 }  // namespace fp8kv

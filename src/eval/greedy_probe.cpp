@@ -29,10 +29,10 @@ std::vector<std::vector<int32_t>> greedy_prompts(const std::vector<std::vector<i
   return prompts;
 }
 
-std::vector<GreedyProbe> make_greedy_probes(const Checkpoint& checkpoint, const ModelConfig& config,
-                                            Backend& backend, DType dtype,
+std::vector<GreedyProbe> make_greedy_probes(const ModelOnBackend& model, DType dtype,
                                             const std::vector<std::vector<int32_t>>& windows,
                                             int64_t new_tokens) {
+  const auto& [checkpoint, config, backend] = model;
   const std::vector<std::vector<int32_t>> prompts = greedy_prompts(windows);
   std::vector<GreedyProbe> probes;
   if (prompts.empty() || new_tokens == 0) return probes;
@@ -43,17 +43,21 @@ std::vector<GreedyProbe> make_greedy_probes(const Checkpoint& checkpoint, const 
   for (const auto& prompt : prompts) requests.push_back({prompt, new_tokens});
   const GenerationOptions options{.stop_ids = config.eos_ids};
   const int64_t pages = pages_needed(requests, options, config.max_seq_len);
-  generate(checkpoint, config, backend, {dtype, pages}, nullptr, requests, options,
-           {[&](size_t prompt, int32_t id) {
-              check_interrupt();
-              probes[prompt].ids.push_back(id);
-              ++probes[prompt].decisions;
-            },
-            [&](size_t prompt, FinishReason reason) {
-              // The last token leads to no further choice, unless a stop followed it.
-              GreedyProbe& probe = probes[prompt];
-              reason == FinishReason::stop ? void(++probe.decisions) : probe.ids.pop_back();
-            }});
+  generate(checkpoint, config, backend,
+           {{dtype, pages},
+            nullptr,
+            requests,
+            options,
+            {[&](size_t prompt, int32_t id) {
+               check_interrupt();
+               probes[prompt].ids.push_back(id);
+               ++probes[prompt].decisions;
+             },
+             [&](size_t prompt, FinishReason reason) {
+               // The last token leads to no further choice, unless a stop followed it.
+               GreedyProbe& probe = probes[prompt];
+               reason == FinishReason::stop ? void(++probe.decisions) : probe.ids.pop_back();
+             }}});
   return probes;
 }
 

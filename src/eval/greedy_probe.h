@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "backend/backend.h"
+#include "calib/windows/model_on_backend.h"
 #include "checkpoint/checkpoint.h"
 #include "core/model/config.h"
 
@@ -24,8 +25,7 @@ struct GreedyProbe {
 std::vector<std::vector<int32_t>> greedy_prompts(const std::vector<std::vector<int32_t>>& windows);
 
 // Continues greedy_prompts by at most `new_tokens` tokens, with a cache of `dtype`.
-std::vector<GreedyProbe> make_greedy_probes(const Checkpoint& checkpoint, const ModelConfig& config,
-                                            Backend& backend, DType dtype,
+std::vector<GreedyProbe> make_greedy_probes(const ModelOnBackend& model, DType dtype,
                                             const std::vector<std::vector<int32_t>>& windows,
                                             int64_t new_tokens);
 

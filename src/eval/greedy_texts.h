@@ -6,6 +6,7 @@
 
 #include "backend/backend.h"
 #include "base/log.h"
+#include "calib/windows/model_on_backend.h"
 #include "eval/eval_report.h"
 #include "eval/evaluate.h"
 
@@ -16,14 +17,16 @@ struct PartedIds {
   std::vector<int32_t> baseline, other;  // the continuations, which differ
 };
 
-// Returns the continuations of the prompts on which `cache` parted from the baseline, those that
-// part first before others, at most `most`. The prompts are those of make_greedy_probes for the
-// same windows, and cache.greedy has their figures. Both models are loaded again. `options` as for
-// evaluate.
-std::vector<PartedIds> parted_greedy_texts(const Checkpoint& checkpoint, const ModelConfig& config,
-                                           Backend& backend,
-                                           const std::vector<std::vector<int32_t>>& windows,
+// Returns the prompts on which a cache parted from the baseline, those that part first before
+// others, at most `most`. `greedy`: its figures, made by evaluate for the same windows.
+std::vector<std::vector<int32_t>> parted_prompts(const std::vector<std::vector<int32_t>>& windows,
+                                                 const GreedyFigures& greedy, size_t most);
+
+// Returns what the baseline and `cache` make of these prompts. Both models are loaded again.
+// `options` as for evaluate.
+std::vector<PartedIds> parted_greedy_texts(const ModelOnBackend& model,
+                                           const std::vector<std::vector<int32_t>>& prompts,
                                            const EvalOptions& options, const CandidateReport& cache,
-                                           size_t most, Log& log);
+                                           Log& log);
 
 }  // namespace fp8kv

@@ -31,15 +31,15 @@ std::vector<Number> counting(size_t n) {
 }  // namespace
 
 MultiCacheRun::MultiCacheRun(Backend& backend, const ModelConfig& config,
-                             const std::vector<std::vector<int32_t>>& windows, size_t n_measured,
-                             int64_t attention_rows, std::vector<Lane> lanes, int threads)
+                             const std::vector<std::vector<int32_t>>& windows,
+                             std::vector<Lane> lanes, const MultiCacheOptions& options)
     : backend_(backend),
       config_(config),
       windows_(windows),
-      n_measured_(n_measured),
+      n_measured_(options.n_measured),
       lanes_(std::move(lanes)),
-      plan_(plan_windows(windows, {n_measured / 2, n_measured})),
-      pool_(threads > 0 ? threads : usable_cores()),
+      plan_(plan_windows(windows, {n_measured_ / 2, n_measured_})),
+      pool_(options.threads > 0 ? options.threads : usable_cores()),
       forward_(backend, config, plan_.most_rows, plan_.longest_window),
       rows_(backend, config, plan_, CacheMemory::none, config.shares_caches(config.n_layers())) {
   const DType activation = forward_.activation_dtype();
@@ -66,7 +66,7 @@ MultiCacheRun::MultiCacheRun(Backend& backend, const ModelConfig& config,
     if (is_measured(batch)) measured_rows += batch.rows;
   }
   attention_every_ = static_cast<size_t>(
-      std::max<int64_t>(1, (measured_rows + attention_rows - 1) / attention_rows));
+      std::max<int64_t>(1, (measured_rows + options.attention_rows - 1) / options.attention_rows));
 }
 
 ChosenTokens MultiCacheRun::new_choice() const {

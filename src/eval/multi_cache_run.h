@@ -41,15 +41,21 @@ struct Stream {
   ChosenTokens chosen = {};
 };
 
+struct MultiCacheOptions {
+  // The first windows, in which the lanes are measured. A batch begins at half of these.
+  size_t n_measured = 0;
+  // Measuring the attention output costs one more attention for each lane. So only some batches do
+  // it, spread evenly: enough for this many rows.
+  int64_t attention_rows = 1;
+  int threads = 0;  // 0: one per core
+};
+
 class MultiCacheRun {
  public:
-  // Lane 0 is the baseline. All lanes are measured on its Q, K and V, in the first `n_measured`
-  // windows. A batch begins at half of these. Measuring the attention output costs one more
-  // attention for each lane, so only some batches do it, spread evenly: enough for `attention_rows`
-  // rows.
+  // Lane 0 is the baseline. All lanes are measured on its Q, K and V.
   MultiCacheRun(Backend& backend, const ModelConfig& config,
-                const std::vector<std::vector<int32_t>>& windows, size_t n_measured,
-                int64_t attention_rows, std::vector<Lane> lanes, int threads);
+                const std::vector<std::vector<int32_t>>& windows, std::vector<Lane> lanes,
+                const MultiCacheOptions& options);
 
   const WindowPlan& plan() const { return plan_; }
   const std::deque<Stream>& streams() const { return streams_; }

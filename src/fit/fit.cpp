@@ -32,13 +32,14 @@ void add_saved(const ModelConfig& config, const FitOptions& options, const FitFo
 
 }  // namespace
 
-void fit(const Checkpoint& checkpoint, const ModelConfig& config, Backend& backend,
-         const FitText& text, const FitOptions& options, FitReport& report, Log& log) {
+void fit(const ModelOnBackend& model, const FitText& text, const FitOptions& options,
+         FitReport& report, Log& log) {
+  const ModelConfig& config = model.config;
   report.cost_tokens = tokens_in(text.costs);
   report.confirming_tokens = tokens_in(text.confirm);
   report.baseline_bytes = options.bytes(CacheType(config.dtype));
   report.baseline_bytes_per_token = kv_bytes_per_token(config, CacheType(config.dtype));
-  report.costs = layer_costs(checkpoint, config, backend, text.costs, report.formats,
+  report.costs = layer_costs(model, text.costs, report.formats,
                              {.threads = options.threads, .kept = options.kept}, log);
   for (size_t i = 0; i < report.formats.size(); ++i) {
     add_saved(config, options, report.formats[i], report.costs[i]);
@@ -56,12 +57,11 @@ void fit(const Checkpoint& checkpoint, const ModelConfig& config, Backend& backe
     for (const FitPoint& each : points) {
       candidates.push_back(fit_candidate(report.formats[each.format], each.left));
     }
-    MeasuredCaches measured =
-        measure_caches(checkpoint, config, backend, text.confirm, std::move(candidates),
-                       {.doing = cat("confirming ", points.size()),
-                        .threads = options.threads,
-                        .kept = options.kept},
-                       log);
+    MeasuredCaches measured = measure_caches(model, text.confirm, std::move(candidates),
+                                             {.doing = cat("confirming ", points.size()),
+                                              .threads = options.threads,
+                                              .kept = options.kept},
+                                             log);
     report.baseline = measured.baseline;
     std::vector<ConfirmedPoint> confirmed;
     for (size_t i = 0; i < points.size(); ++i) {

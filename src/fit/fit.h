@@ -8,6 +8,7 @@
 
 #include "backend/backend.h"
 #include "base/log.h"
+#include "calib/windows/model_on_backend.h"
 #include "checkpoint/checkpoint.h"
 #include "core/cache/cache_type.h"
 #include "core/model/config.h"
@@ -33,7 +34,7 @@ struct FitOptions {
 // Measures the costs of the layers, and then the choices that FitSearch asks for, on held-out text.
 // Fills in `report`, except for choosing_tokens. REQUIRES formats and budget in `report`, and two
 // tokens or more in every window.
-void fit(const Checkpoint& checkpoint, const ModelConfig& config, Backend& backend,
-         const FitText& text, const FitOptions& options, FitReport& report, Log& log);
+void fit(const ModelOnBackend& model, const FitText& text, const FitOptions& options,
+         FitReport& report, Log& log);
 
 }  // namespace fp8kv

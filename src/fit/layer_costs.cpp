@@ -60,11 +60,11 @@ size_t candidates_per_pass(const ModelConfig& config,
 
 }  // namespace
 
-std::vector<FormatCosts> layer_costs(const Checkpoint& checkpoint, const ModelConfig& config,
-                                     Backend& backend,
+std::vector<FormatCosts> layer_costs(const ModelOnBackend& model,
                                      const std::vector<std::vector<int32_t>>& windows,
                                      const std::vector<FitFormat>& formats,
                                      const CostOptions& options, Log& log) {
+  const ModelConfig& config = model.config;
   const std::vector<Alone> all = all_alone(config, formats);
   const size_t most = candidates_per_pass(config, windows, options.stream_bytes);
   std::vector<FormatCosts> costs(formats.size());
@@ -77,7 +77,7 @@ std::vector<FormatCosts> layer_costs(const Checkpoint& checkpoint, const ModelCo
     }
     const std::string part = end - begin == all.size() ? "" : cat(" ", end, " of ", all.size());
     const MeasuredCaches measured = measure_caches(
-        checkpoint, config, backend, windows, std::move(candidates),
+        model, windows, std::move(candidates),
         {.doing = "layers" + part, .threads = options.threads, .kept = options.kept}, log);
     for (size_t i = begin; i < end; ++i) {
       const TokenFigures& total = measured.caches[i - begin].total;

@@ -6,6 +6,7 @@
 
 #include "backend/backend.h"
 #include "base/log.h"
+#include "calib/windows/model_on_backend.h"
 #include "checkpoint/checkpoint.h"
 #include "core/model/config.h"
 #include "fit/fit_report.h"
@@ -25,8 +26,7 @@ struct CostOptions {
 // allows. On average a layer costs half a pass and one row of logits per token. `saved` stays 0.
 // The results have the same bits for any number of threads and passes.
 // REQUIRES a window of two tokens or more, and a layer with a cache.
-std::vector<FormatCosts> layer_costs(const Checkpoint& checkpoint, const ModelConfig& config,
-                                     Backend& backend,
+std::vector<FormatCosts> layer_costs(const ModelOnBackend& model,
                                      const std::vector<std::vector<int32_t>>& windows,
                                      const std::vector<FitFormat>& formats,
                                      const CostOptions& options, Log& log);

@@ -125,8 +125,7 @@ void KeptMeasurements::keep(const MeasuredCaches& measured) {
   files_.finish(names_.back());
 }
 
-MeasuredCaches measure_caches(const Checkpoint& checkpoint, const ModelConfig& config,
-                              Backend& backend, const WindowIds& windows,
+MeasuredCaches measure_caches(const ModelOnBackend& model, const WindowIds& windows,
                               std::vector<CandidateReport> candidates,
                               const MeasureOptions& options, Log& log) {
   if (options.kept != nullptr) {
@@ -136,10 +135,9 @@ MeasuredCaches measure_caches(const Checkpoint& checkpoint, const ModelConfig& c
     }
   }
   EvalReport report;
-  report.config = config;
   report.candidates = std::move(candidates);
-  evaluate(checkpoint, backend, windows,
-           {.baseline = config.dtype,
+  evaluate(model, windows,
+           {.baseline = model.config.dtype,
             .greedy_tokens = 0,
             .layer_errors = false,
             .threads = options.threads,

@@ -10,6 +10,7 @@
 
 #include "backend/backend.h"
 #include "base/log.h"
+#include "calib/windows/model_on_backend.h"
 #include "checkpoint/checkpoint.h"
 #include "core/model/config.h"
 #include "data/dataset.h"
@@ -60,8 +61,7 @@ struct MeasureOptions {
 
 // Returns the figures of each candidate, in order. Takes names, types, scales and layers left from
 // `candidates`. The same bits for any number of threads, with or without `kept`.
-MeasuredCaches measure_caches(const Checkpoint& checkpoint, const ModelConfig& config,
-                              Backend& backend, const WindowIds& windows,
+MeasuredCaches measure_caches(const ModelOnBackend& model, const WindowIds& windows,
                               std::vector<CandidateReport> candidates,
                               const MeasureOptions& options, Log& log);
 

@@ -33,27 +33,26 @@ GenerationStats Generator::run(KvCache& cache, const RequestSource& source,
 }
 
 GenerationStats generate(const Checkpoint& checkpoint, const ModelConfig& config, Backend& backend,
-                         const KvCacheOptions& cache, const KvScales* scales,
-                         std::span<const Request> requests, const GenerationOptions& options,
-                         const GenerationEvents& events) {
-  GenerationOptions sized = options;
+                         const RequestList& list) {
+  const std::span<const Request> requests = list.requests;
+  GenerationOptions sized = list.options;
   for (size_t i = 0; i < requests.size(); ++i) {
     check_request(requests[i], cat("prompt ", i), config);
-    check_pages(requests[i], cat("prompt ", i), config, cache.n_pages);
+    check_pages(requests[i], cat("prompt ", i), config, list.cache.n_pages);
   }
   sized.max_requests = static_cast<int64_t>(requests.size());
   sized.max_tokens = std::max(sized.max_tokens, longest(requests, config.max_seq_len));
   Generator generator(checkpoint, config, backend, sized);
-  KvCacheOptions padded = cache;
+  KvCacheOptions padded = list.cache;
   padded.padding_pages = generator.runner().padding_pages();
-  KvCache pages(backend, config, padded, scales);
+  KvCache pages(backend, config, padded, list.scales);
   size_t next = 0;
   const GenerationStats stats = generator.run(
       pages,
       [&](bool /*wait*/) {
         return next < requests.size() ? std::optional(requests[next++]) : std::nullopt;
       },
-      events);
+      list.events);
   FP8KV_ASSERT(pages.free_pages() == pages.pages());
   return stats;
 }

@@ -33,10 +33,17 @@ class Generator {
   std::optional<ThreadPool> pool_;  // made at its first use
 };
 
-// Checks `requests`, makes a Generator and a cache for them, and runs them.
+// Requests that are all known before the first one runs, and the cache made for them.
+struct RequestList {
+  KvCacheOptions cache;
+  const KvScales* scales = nullptr;  // the cache's; null: 1 everywhere
+  std::span<const Request> requests;
+  GenerationOptions options;
+  GenerationEvents events;
+};
+
+// Checks the requests, makes a Generator and a cache for them, and runs them.
 GenerationStats generate(const Checkpoint& checkpoint, const ModelConfig& config, Backend& backend,
-                         const KvCacheOptions& cache, const KvScales* scales,
-                         std::span<const Request> requests, const GenerationOptions& options,
-                         const GenerationEvents& events);
+                         const RequestList& list);
 
 }  // namespace fp8kv

@@ -44,7 +44,7 @@ void calibrate(const Run& run, const fs::path& out) {
   CalibrationState state(CalibrationState::path_for(out),
                          run_identity(run.version, checkpoint, config, run.windows, *backend));
   Log log(Verbosity::quiet);
-  collect_magnitudes(checkpoint, config, *backend, run.windows, log, {.state = &state});
+  collect_magnitudes({checkpoint, config, *backend}, run.windows, log, {.state = &state});
 }
 
 // A model, and the state that a run on it left.

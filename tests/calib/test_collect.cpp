@@ -51,7 +51,7 @@ TEST_CASE("collect: amax of Q, K and V equals an independent forward pass over e
   const auto windows = windows_of({70, 1, 33, 64});
   const auto backend = make_cpu_backend(2);
   Log log = quiet_log();
-  const auto layers = collect_magnitudes(checkpoint, config, *backend, windows, log);
+  const auto layers = collect_magnitudes({checkpoint, config, *backend}, windows, log);
   REQUIRE(layers.size() == 2);
   std::vector<test::ReferenceRun> runs;
   for (const auto& ids : windows) runs.push_back(test::reference_forward(checkpoint, config, ids));
@@ -79,7 +79,7 @@ TEST_CASE("collect: amax of K and V is that of transformers' cache, for every go
     if (config.dtype != DType::f32) continue;  // transformers rounds nothing in these goldens
     const auto backend = make_cpu_backend(2);
     Log log = quiet_log();
-    const auto layers = collect_magnitudes(checkpoint, config, *backend, {ids}, log);
+    const auto layers = collect_magnitudes({checkpoint, config, *backend}, {ids}, log);
     const Json k = golden.at("k_amax"), v = golden.at("v_amax");
     REQUIRE(layers.size() == k.size());
     for (size_t layer = 0; layer < layers.size(); ++layer) {
@@ -100,7 +100,7 @@ TEST_CASE("collect: every value of every token is counted once, and padding neve
   const auto backend = make_cpu_backend(2);
   Log log = quiet_log();
   const auto layers =
-      collect_magnitudes(checkpoint, config, *backend, windows_of({5, 128, 1}), log);
+      collect_magnitudes({checkpoint, config, *backend}, windows_of({5, 128, 1}), log);
   const uint64_t tokens = 5 + 128 + 1;
   for (const LayerMagnitudes& layer : layers) {
     for (const auto* heads : {&layer.k, &layer.v}) {
@@ -124,7 +124,7 @@ TEST_CASE("collect: the same bits for any number of threads and any size of batc
     const auto windows = windows_of({100, 3, 90, 17, 128, 128, 64});
     const auto collect = [&](int threads, int64_t batch_rows) {
       const auto backend = make_cpu_backend(threads);
-      return collect_magnitudes(model.checkpoint, model.config, *backend, windows, log,
+      return collect_magnitudes({model.checkpoint, model.config, *backend}, windows, log,
                                 {.batch_rows = batch_rows});
     };
     const auto first = collect(1, kBatchRows);
@@ -142,7 +142,7 @@ TEST_CASE("collect: amax after a part of the windows is that of the part alone")
   const auto windows = windows_of({100, 3, 90, 17, 128, 128, 64});
   const auto backend = make_cpu_backend(2);
   const auto run = [&](size_t count, const TextParts& parts, int64_t batch_rows) {
-    return collect(model.checkpoint, model.config, *backend,
+    return collect({model.checkpoint, model.config, *backend},
                    {windows.begin(), windows.begin() + static_cast<ptrdiff_t>(count)}, log,
                    {.batch_rows = batch_rows, .parts = parts});
   };
@@ -187,7 +187,7 @@ TEST_CASE("collect: NaN in a weight stops it, naming layer and head") {
   Log log = quiet_log();
   // The NaN reaches one element and its RoPE partner: 2 values in each of 10 tokens.
   CHECK(test::error_of([&] {
-          collect_magnitudes(checkpoint, config, *backend, windows_of({10}), log);
+          collect_magnitudes({checkpoint, config, *backend}, windows_of({10}), log);
         }) == "layer 1, KV head 1: K has 20 values that are NaN or infinite");
 }
 
@@ -202,7 +202,7 @@ TEST_CASE("collect: amax of stories260K equals the float64 reference") {
     const ModelConfig config = read_model_config(checkpoint);
     const auto backend = make_cpu_backend(2);
     Log log = quiet_log();
-    const auto layers = collect_magnitudes(checkpoint, config, *backend, windows, log);
+    const auto layers = collect_magnitudes({checkpoint, config, *backend}, windows, log);
     const Json k = golden.at("amax_per_head").at("k_post_rope");
     const Json v = golden.at("amax_per_head").at("v");
     REQUIRE(windows.size() > 1);

@@ -28,7 +28,7 @@ struct Drafted {
                                    int64_t batch_rows = kBatchRows) const {
     const auto backend = make_cpu_backend(2);
     Log log(Verbosity::quiet);
-    return collect(golden.checkpoint, config, *backend, windows, log,
+    return collect({golden.checkpoint, config, *backend}, windows, log,
                    {.batch_rows = batch_rows, .drafts = drafts.measured});
   }
 
@@ -63,7 +63,7 @@ TEST_CASE("draft pass: the model's own layers are counted as without a draft lay
   const auto backend = make_cpu_backend(2);
   Log log(Verbosity::quiet);
   const auto alone =
-      collect_magnitudes(golden.checkpoint, drafted.config, *backend, {golden.ids}, log);
+      collect_magnitudes({golden.checkpoint, drafted.config, *backend}, {golden.ids}, log);
   const auto found = drafted.collect_over(golden, {golden.ids}).layers;
   REQUIRE(found.size() == alone.size());
   for (size_t layer = 0; layer < alone.size(); ++layer) {
@@ -103,7 +103,7 @@ TEST_CASE("draft pass: rounds add up to one run over all windows") {
   const auto backend = make_cpu_backend(2);
   Log log(Verbosity::quiet);
   const Rounds rounds =
-      collect_in_rounds(golden.checkpoint, drafted.config, *backend, windows, log,
+      collect_in_rounds({golden.checkpoint, drafted.config, *backend}, windows, log,
                         {.collect = {.drafts = drafted.drafts.measured}, .first_round = 1});
   WindowIds run(windows.begin(), windows.begin() + static_cast<std::ptrdiff_t>(rounds.windows));
   const auto whole = drafted.collect_over(golden, run).drafts;
@@ -121,7 +121,7 @@ TEST_CASE("draft pass: what earlier rounds counted of a draft layer comes back f
   state.begin_round({1, 1, before});
   const CollectOptions options{.state = &state, .drafts = drafted.drafts.measured};
   const auto second =
-      collect(golden.checkpoint, drafted.config, *backend, {golden.ids}, log, options);
+      collect({golden.checkpoint, drafted.config, *backend}, {golden.ids}, log, options);
   CHECK(words_of(second.drafts.at(0)) == words_of(before.drafts[0]));
   CalibrationState again(path, {});
   const auto round = again.find_round(drafted.config);
@@ -132,7 +132,7 @@ TEST_CASE("draft pass: what earlier rounds counted of a draft layer comes back f
   again.begin_round(*round);
   const CollectOptions resumed{.state = &again, .drafts = drafted.drafts.measured};
   const auto rest =
-      collect(golden.checkpoint, drafted.config, *backend, {golden.ids}, log, resumed);
+      collect({golden.checkpoint, drafted.config, *backend}, {golden.ids}, log, resumed);
   CHECK(words_of(rest.drafts.at(0)) == words_of(before.drafts[0]));
 }
 

@@ -31,7 +31,7 @@ struct Drafted {
                                    const TextParts& parts = {}) const {
     const auto backend = make_cpu_backend(2);
     Log log(Verbosity::quiet);
-    return collect(golden.target, target, *backend, windows, log,
+    return collect({golden.target, target, *backend}, windows, log,
                    {.batch_rows = batch_rows, .parts = parts, .drafter = &drafter});
   }
 
@@ -79,7 +79,7 @@ TEST_CASE("drafter pass: every part of a drafter's input matters to its K") {
     const auto backend = make_cpu_backend(2);
     Log log(Verbosity::quiet);
     const auto after =
-        collect(golden.target, target, *backend, {golden.ids}, log, {.drafter = &drafter});
+        collect({golden.target, target, *backend}, {golden.ids}, log, {.drafter = &drafter});
     CHECK(words_of(after.layers[0]) != words_of(before));
   }
 }
@@ -109,7 +109,7 @@ TEST_CASE("drafter pass: batches change nothing, and parts and rounds add up") {
   WindowIds four;
   for (int i = 0; i < 4; ++i) four.emplace_back(ids.begin() + i, ids.begin() + 20 + i);
   const Rounds rounds =
-      collect_in_rounds(golden.target, drafted.target, *backend, four, log,
+      collect_in_rounds({golden.target, drafted.target, *backend}, four, log,
                         {.collect = {.drafter = &drafted.drafter}, .first_round = 1});
   const WindowIds run(four.begin(), four.begin() + static_cast<std::ptrdiff_t>(rounds.windows));
   CHECK(words_of(rounds.collected.layers[0]) ==

@@ -62,7 +62,7 @@ TEST_CASE("expert reach: a calibration counts every token as often as it is sent
   const std::vector<std::vector<int32_t>> windows = {{3, 4, 5, 6, 7}, {8, 9, 10}};
   const auto backend = make_cpu_backend(2);
   Log log(Verbosity::quiet);
-  const auto found = collect(checkpoint, config, *backend, windows, log, {.batch_rows = 4});
+  const auto found = collect({checkpoint, config, *backend}, windows, log, {.batch_rows = 4});
   REQUIRE(found.reached.size() == 3);
   const auto sum = [&](size_t layer) {
     return std::accumulate(found.reached[layer].begin(), found.reached[layer].end(), uint64_t{0});
@@ -87,7 +87,7 @@ TEST_CASE("expert reach: a router that gives NaN stops a calibration at the next
   const auto backend = make_cpu_backend(1);
   Log log(Verbosity::quiet);
   const std::string error = test::error_of([&] {
-    collect_magnitudes(checkpoint, config, *backend, {{3, 4, 5}}, log);
+    collect_magnitudes({checkpoint, config, *backend}, {{3, 4, 5}}, log);
   });
   CHECK(error.find("layer 1") != std::string::npos);
 }

@@ -45,7 +45,7 @@ TEST_CASE("input ranges: every matrix that quantize takes is seen, in every fami
     const ModelConfig written = written_config(model.config);
     InputRanges ranges(*backend, written);
     Log log(Verbosity::quiet);
-    collect_magnitudes(model.checkpoint, model.config, ranges, {model.ids}, log,
+    collect_magnitudes({model.checkpoint, model.config, ranges}, {model.ids}, log,
                        {.inputs = &ranges});
     for (const std::string& tensor : choice.quantised) {
       CAPTURE(tensor);
@@ -67,7 +67,7 @@ TEST_CASE("input ranges: the same for any number of threads and any batches") {
     const auto backend = make_cpu_backend(threads);
     InputRanges ranges(*backend, config);
     Log log(Verbosity::quiet);
-    collect_magnitudes(checkpoint, config, ranges, windows, log,
+    collect_magnitudes({checkpoint, config, ranges}, windows, log,
                        {.batch_rows = batch_rows, .inputs = &ranges});
     return ranges.amax();
   };
@@ -94,7 +94,7 @@ TEST_CASE("input ranges: what is no number is told with the tensor that multipli
   InputRanges ranges(*backend, config);
   Log log(Verbosity::quiet);
   const std::string error = test::error_of([&] {
-    collect_magnitudes(checkpoint, config, ranges, test::windows_of({9}, 3), log,
+    collect_magnitudes({checkpoint, config, ranges}, test::windows_of({9}, 3), log,
                        {.inputs = &ranges});
   });
   CHECK(error.find("what tensor 'model.layers.1.mlp.down_proj.weight' multiplies has values that "

@@ -43,7 +43,7 @@ struct Scene {
              GrowthOf growth = GrowthOf::layer) {
     Log log(Verbosity::quiet);
     return collect_in_rounds(
-        model.checkpoint, model.config, counting, windows, log,
+        {model.checkpoint, model.config, counting}, windows, log,
         {.collect = {.state = state}, .first_round = first_round, .growth = growth});
   }
   // The magnitudes of one run over the first `count` windows.
@@ -51,7 +51,7 @@ struct Scene {
     Log log(Verbosity::quiet);
     WindowIds first(windows.begin(), windows.begin() + static_cast<ptrdiff_t>(count));
     const TextParts parts = put_parts_first(first);
-    return collect(model.checkpoint, model.config, *backend, first, log, {.parts = parts});
+    return collect({model.checkpoint, model.config, *backend}, first, log, {.parts = parts});
   }
 
   const test::StreamedModel model;

@@ -198,7 +198,7 @@ std::vector<LayerMagnitudes> measured(const Model& model,
   CollectOptions options;
   options.losses = true;
   options.batch_rows = batch_rows;
-  return collect_magnitudes(model.checkpoint, model.config, *backend, windows, log, options);
+  return collect_magnitudes({model.checkpoint, model.config, *backend}, windows, log, options);
 }
 
 TEST_CASE("scale_losses: are those of attention in double precision, window by window") {
@@ -263,7 +263,7 @@ TEST_CASE("scale_losses: every family has them in each layer with a cache, excep
     CollectOptions options;
     options.losses = true;
     const auto collect = [&] {
-      return collect_magnitudes(model.checkpoint, model.config, *backend, {model.ids}, log,
+      return collect_magnitudes({model.checkpoint, model.config, *backend}, {model.ids}, log,
                                 options);
     };
     if (model.config.latent) {

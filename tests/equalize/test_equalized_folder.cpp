@@ -60,7 +60,7 @@ std::string digest_of(const Checkpoint& checkpoint, const ModelConfig& config,
                       const std::vector<int32_t>& ids) {
   const auto backend = make_cpu_backend(1);
   Log log(Verbosity::quiet);
-  return logits_digest(checkpoint, config, *backend, {ids}, 1, log);
+  return logits_digest({checkpoint, config, *backend}, {ids}, 1, log);
 }
 
 std::string refusal_of(const Checkpoint& checkpoint, const ModelConfig& config) {

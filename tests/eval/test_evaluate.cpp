@@ -38,7 +38,7 @@ TEST_CASE("evaluate: errors of K, V and attention equal a forward pass in double
   const WindowList windows = windows_of({40, 25});
   const KvScales scales = scales_by("head", model, windows);
   const EvalReport report =
-      run(model.checkpoint, model.config, windows, {candidate("fp8", DType::f8_e4m3, scales)},
+      run({model.checkpoint, model.config}, windows, {candidate("fp8", DType::f8_e4m3, scales)},
           {.baseline = DType::f32, .greedy_tokens = 0});
   const test::CacheRounding rounding = [&](double value, int64_t layer, int64_t head, bool is_key) {
     const LayerScales& of = scales.layers[static_cast<size_t>(layer)];
@@ -84,7 +84,7 @@ TEST_CASE("evaluate: of much text the attention output is measured in part, all 
       windows_of(std::vector<size_t>(40, 128));  // batches of 16, 4, 16 and 4
   const std::vector<CandidateReport> fp8 = {candidate("fp8", DType::f8_e4m3)};
   const auto measured = [&](const WindowList& text, int64_t rows) {
-    return run(model.checkpoint, model.config, text, fp8,
+    return run({model.checkpoint, model.config}, text, fp8,
                {.baseline = DType::f32, .greedy_tokens = 0, .attention_rows = rows});
   };
   const EvalReport whole = measured(windows, 1 << 20), part = measured(windows, 2000);
@@ -113,9 +113,10 @@ TEST_CASE("evaluate: magnitudes are those that calibration finds, greedy prompts
   const WindowList windows = windows_of({40, 25});
   Log log(Verbosity::quiet);
   const auto backend = make_cpu_backend(2);
-  const auto expected = collect_magnitudes(model.checkpoint, model.config, *backend, windows, log);
+  const auto expected =
+      collect_magnitudes({model.checkpoint, model.config, *backend}, windows, log);
   const EvalReport report =
-      run(model.checkpoint, model.config, windows, {}, {.baseline = DType::f32});
+      run({model.checkpoint, model.config}, windows, {}, {.baseline = DType::f32});
   REQUIRE(report.magnitudes.size() == 2);
   CHECK(test::same_bits(report.magnitudes, expected));
 }
@@ -123,13 +124,13 @@ TEST_CASE("evaluate: magnitudes are those that calibration finds, greedy prompts
 TEST_CASE("evaluate: the largest values of first tokens are apart from those of later ones") {
   const Model model;
   const WindowList windows = windows_of({30, 9, 70});
-  const EvalReport report = run(model.checkpoint, model.config, windows,
+  const EvalReport report = run({model.checkpoint, model.config}, windows,
                                 {candidate("f16", DType::f16)}, {.baseline = DType::f32});
   WindowList firsts;
   for (const auto& ids : windows) firsts.push_back({ids[0]});
   Log log(Verbosity::quiet);
   const auto alone =
-      collect_magnitudes(model.checkpoint, model.config, *make_cpu_backend(2), firsts, log);
+      collect_magnitudes({model.checkpoint, model.config, *make_cpu_backend(2)}, firsts, log);
   REQUIRE(report.first_tokens.size() == 2);
   for (size_t layer = 0; layer < 2; ++layer) {
     const FirstTokenAmax& found = report.first_tokens[layer];
@@ -154,7 +155,7 @@ TEST_CASE("evaluate: a cache that overflows is NaN, not a good result") {
   }
   test::write_tiny_weights(folder / "m", tensors, DType::f32);
   const Checkpoint checkpoint = Checkpoint::open(folder / "m");
-  const EvalReport report = run(checkpoint, read_model_config(checkpoint), windows_of({20}),
+  const EvalReport report = run({checkpoint, read_model_config(checkpoint)}, windows_of({20}),
                                 {candidate("half", DType::f16)}, {.baseline = DType::f32});
   CHECK(std::isnan(report.candidates[0].total.perplexity));
   CHECK(std::isnan(report.candidates[0].total.kld));
@@ -180,12 +181,12 @@ void check_perplexities(const StoriesCase& each) {
   const ModelConfig config = read_model_config(checkpoint);
   Log log(Verbosity::quiet);
   const auto backend = make_cpu_backend(2);
-  const auto magnitudes = collect_magnitudes(checkpoint, config, *backend, windows, log);
+  const auto magnitudes = collect_magnitudes({checkpoint, config, *backend}, windows, log);
   const auto fp8 = [&](const char* policy) {
     return candidate(policy, DType::f8_e4m3, make_scales(magnitudes, parse_policy(policy)));
   };
   const EvalReport report =
-      run(checkpoint, config, windows, {fp8("amax"), fp8("shared"), fp8("head"), fp8("unit")},
+      run({checkpoint, config}, windows, {fp8("amax"), fp8("shared"), fp8("head"), fp8("unit")},
           {.baseline = DType::f32, .greedy_tokens = 0});
   const Json nll = golden.at("nll_mean");
   INFO(each.model << " on " << each.text);

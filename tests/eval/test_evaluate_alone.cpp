@@ -134,7 +134,7 @@ TEST_CASE("evaluate: every cache gives what it gives alone, whichever others run
       candidate("fn clipped", DType::f8_e4m3, half),
       candidate("fnuz clipped", DType::f8_e4m3fnuz, half)};
   const EvalReport report =
-      run(model.checkpoint, model.config, windows, candidates, {.baseline = DType::f16});
+      run({model.checkpoint, model.config}, windows, candidates, {.baseline = DType::f16});
   CHECK(report.baseline.total.tokens == 69 + 1 + 32 + 127 + 63);
   CHECK(report.baseline.total.kld == 0);
   const std::vector<Logits> baseline = run_alone(model, windows, {.cache_dtype = DType::f16});
@@ -154,7 +154,7 @@ TEST_CASE("evaluate: every cache gives what it gives alone, whichever others run
     CHECK(each.total.kld < 9e-2);
     CHECK(std::abs(each.total.kld - alone.kld / alone.count) < 1e-8);
     CHECK(each.total.top1 == doctest::Approx(alone.agree / alone.count).epsilon(1e-12));
-    check_same(each, run(model.checkpoint, model.config, windows,
+    check_same(each, run({model.checkpoint, model.config}, windows,
                          {candidates[static_cast<size_t>(&each - report.candidates.data())]},
                          {.baseline = DType::f16})
                          .candidates[0]);
@@ -180,13 +180,13 @@ void check_candidates_alone(const test::FamilyModel& model) {
   Log log(Verbosity::quiet);
   const auto backend = make_cpu_backend(2);
   const KvScales scales =
-      make_scales(collect_magnitudes(model.checkpoint, model.config, *backend, windows, log),
+      make_scales(collect_magnitudes({model.checkpoint, model.config, *backend}, windows, log),
                   parse_policy("amax"), model.config.latent.has_value());
   const std::vector<CandidateReport> candidates = {candidate("fn", DType::f8_e4m3, scales),
                                                    candidate("e5m2", DType::f8_e5m2),
                                                    candidate("again", DType::f8_e4m3, scales)};
   const EvalReport report =
-      run(model.checkpoint, model.config, windows, candidates, {.baseline = DType::f32});
+      run({model.checkpoint, model.config}, windows, candidates, {.baseline = DType::f32});
   REQUIRE(plan_windows(windows).batches.size() > 1);
   const std::vector<Logits> baseline = run_alone(model, windows, {.cache_dtype = DType::f32});
   for (const CandidateReport& each : report.candidates) {
@@ -243,7 +243,7 @@ TEST_CASE("evaluate: the same bits for any number of threads") {
       candidate("e5m2", DType::f8_e5m2)};
   std::vector<EvalReport> reports;
   for (const int threads : {1, 2, 3, 4}) {
-    reports.push_back(run(model.checkpoint, model.config, windows, candidates,
+    reports.push_back(run({model.checkpoint, model.config}, windows, candidates,
                           {.baseline = DType::bf16}, threads));
   }
   for (const EvalReport& each : reports) {

@@ -27,7 +27,7 @@ TEST_CASE("evaluate: greedy text parts where the caches' own continuations part"
   const WindowList windows = windows_of({40, 9, 3, 100});
   KvScales coarse = scales_by("amax*0.1", model, windows);
   const EvalReport report =
-      run(model.checkpoint, model.config, windows, {candidate("fp8", DType::f8_e4m3, coarse)},
+      run({model.checkpoint, model.config}, windows, {candidate("fp8", DType::f8_e4m3, coarse)},
           {.baseline = DType::f32, .greedy_tokens = 20});
   const GreedyFigures& greedy = report.candidates[0].greedy;
   REQUIRE(greedy.agreed.size() == 3);  // a window of three tokens has no prompt
@@ -37,8 +37,8 @@ TEST_CASE("evaluate: greedy text parts where the caches' own continuations part"
   for (const size_t window : {0, 1, 3}) {
     std::vector<int32_t> prompt = windows[window];
     prompt.resize(std::min<size_t>(prompt.size(), 32));
-    const auto a = test::run_greedy(model.checkpoint, model.config, *backend, prompt, 20);
-    const auto b = test::run_greedy(model.checkpoint, model.config, *backend, prompt, 20,
+    const auto a = test::run_greedy({model.checkpoint, model.config, *backend}, prompt, 20);
+    const auto b = test::run_greedy({model.checkpoint, model.config, *backend}, prompt, 20,
                                     {.cache_dtype = DType::f8_e4m3, .scales = &coarse});
     const auto parted = std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first - a.begin();
     CHECK(greedy.agreed[at] == parted);
@@ -54,14 +54,14 @@ TEST_CASE("greedy texts: are the two caches' own, those that part first before o
   const WindowList windows = windows_of({40, 9, 3, 100});
   KvScales coarse = scales_by("amax*0.1", model, windows);
   const EvalOptions options{.baseline = DType::f32, .greedy_tokens = 20};
-  const EvalReport report = run(model.checkpoint, model.config, windows,
+  const EvalReport report = run({model.checkpoint, model.config}, windows,
                                 {candidate("fp8", DType::f8_e4m3, coarse)}, options);
   const CandidateReport& cache = report.candidates[0];
   const auto backend = make_cpu_backend(1);
   Log log(Verbosity::quiet);
   const auto texts = [&](size_t most) {
-    return parted_greedy_texts(model.checkpoint, model.config, *backend, windows, options, cache,
-                               most, log);
+    return parted_greedy_texts({model.checkpoint, model.config, *backend},
+                               parted_prompts(windows, cache.greedy, most), options, cache, log);
   };
   const std::vector<PartedIds> all = texts(8);
   std::vector<int64_t> places;
@@ -78,10 +78,10 @@ TEST_CASE("greedy texts: are the two caches' own, those that part first before o
   for (size_t i = 0; i < all.size(); ++i) {
     const std::vector<int32_t>& prompt = all[i].prompt;
     CHECK(begins(all[i].baseline,
-                 test::run_greedy(model.checkpoint, model.config, *backend, prompt, 20)));
-    CHECK(
-        begins(all[i].other, test::run_greedy(model.checkpoint, model.config, *backend, prompt, 20,
-                                              {.cache_dtype = DType::f8_e4m3, .scales = &coarse})));
+                 test::run_greedy({model.checkpoint, model.config, *backend}, prompt, 20)));
+    CHECK(begins(all[i].other,
+                 test::run_greedy({model.checkpoint, model.config, *backend}, prompt, 20,
+                                  {.cache_dtype = DType::f8_e4m3, .scales = &coarse})));
     const auto parted = std::ranges::mismatch(all[i].baseline, all[i].other).in1;
     CHECK(parted - all[i].baseline.begin() == places[i]);
   }

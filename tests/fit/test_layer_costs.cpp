@@ -33,14 +33,14 @@ struct CostModel {
     Log log(Verbosity::quiet);
     const auto backend = make_cpu_backend(2);
     FitFormat fp8{"fp8_e4m3", KvFormat::e4m3fn};
-    fp8.scales = make_scales(collect_magnitudes(checkpoint, config, *backend, windows, log),
+    fp8.scales = make_scales(collect_magnitudes({checkpoint, config, *backend}, windows, log),
                              parse_policy("amax"));
     return {fp8, {"int8_per_token_head", KvFormat::int8_per_token_head}};
   }
   std::vector<FormatCosts> costs(CostOptions options) const {
     Log log(Verbosity::quiet);
     const auto backend = make_cpu_backend(options.threads);
-    return layer_costs(checkpoint, config, *backend, windows, formats(), options, log);
+    return layer_costs({checkpoint, config, *backend}, windows, formats(), options, log);
   }
 };
 
@@ -78,14 +78,13 @@ TEST_CASE("layer costs: are those of an evaluation of that layer alone") {
   for (size_t format = 0; format < formats.size(); ++format) {
     for (int64_t layer = 0; layer < n_layers; ++layer) {
       EvalReport report;
-      report.config = model.config;
       CandidateReport& candidate = report.candidates.emplace_back();
       candidate.dtype = formats[format].type;
       candidate.scales = formats[format].scales;
       for (int64_t i = 0; i < n_layers; ++i) {
         if (i != layer) candidate.skipped.push_back(i);
       }
-      evaluate(model.checkpoint, *backend, model.windows,
+      evaluate({model.checkpoint, model.config, *backend}, model.windows,
                {.baseline = model.config.dtype, .greedy_tokens = 0, .threads = 2}, report, log);
       const LayerCost& cost = costs[format].layers[static_cast<size_t>(layer)];
       CHECK(cost.kld == report.candidates[0].total.kld);

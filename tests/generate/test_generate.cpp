@@ -38,12 +38,16 @@ struct World {
   std::vector<Made> run(const std::vector<Request>& requests, const GenerationOptions& options,
                         int64_t pages, DType dtype = DType::f32) {
     std::vector<Made> made(requests.size());
-    stats = generate(*checkpoint, config, *backend, {dtype, pages}, nullptr, requests, options,
-                     {[&](size_t prompt, int32_t id) { made[prompt].ids.push_back(id); },
-                      [&](size_t prompt, FinishReason reason) {
-                        made[prompt].reason = reason;
-                        finished.push_back(prompt);
-                      }});
+    stats = generate(*checkpoint, config, *backend,
+                     {{dtype, pages},
+                      nullptr,
+                      requests,
+                      options,
+                      {[&](size_t prompt, int32_t id) { made[prompt].ids.push_back(id); },
+                       [&](size_t prompt, FinishReason reason) {
+                         made[prompt].reason = reason;
+                         finished.push_back(prompt);
+                       }}});
     return made;
   }
 
@@ -51,8 +55,12 @@ struct World {
   test::LogitTap::Rows logits_of(const std::vector<Request>& requests,
                                  const GenerationOptions& options, int64_t pages, DType dtype) {
     test::LogitTap tap(*backend);
-    stats = generate(*checkpoint, config, tap, {dtype, pages}, nullptr, requests, options,
-                     {[](size_t, int32_t) {}, [](size_t, FinishReason) {}});
+    stats = generate(*checkpoint, config, tap,
+                     {{dtype, pages},
+                      nullptr,
+                      requests,
+                      options,
+                      {[](size_t, int32_t) {}, [](size_t, FinishReason) {}}});
     return tap.rows;
   }
 
@@ -107,11 +115,14 @@ TEST_CASE("generate: a request's own stop ids, or whoever is asked, end it alone
     CHECK(ended[other].reason == FinishReason::length);
   }
   std::vector<Made> made(kPrompts.size());
-  generate(*world.checkpoint, world.config, *world.backend, {DType::f32, 5}, nullptr,
-           requests_of(kPrompts, 12), {},
-           {[&](size_t prompt, int32_t id) { made[prompt].ids.push_back(id); },
-            [&](size_t prompt, FinishReason reason) { made[prompt].reason = reason; },
-            [&](size_t prompt) { return prompt == 2 && made[2].ids.size() == 3; }});
+  generate(*world.checkpoint, world.config, *world.backend,
+           {{DType::f32, 5},
+            nullptr,
+            requests_of(kPrompts, 12),
+            {},
+            {[&](size_t prompt, int32_t id) { made[prompt].ids.push_back(id); },
+             [&](size_t prompt, FinishReason reason) { made[prompt].reason = reason; },
+             [&](size_t prompt) { return prompt == 2 && made[2].ids.size() == 3; }}});
   for (size_t i = 0; i < kPrompts.size(); ++i) {
     auto expected = whole[i].ids;
     if (i == 2) expected.resize(3);  // the token after which ends() returned true stays

@@ -52,8 +52,12 @@ test::LogitTap::Rows logits_of(const Served& model, const std::vector<Request>& 
   const auto backend = make_cpu_backend(2);
   test::LogitTap tap(*backend);
   const int64_t pages = pages_needed(requests, options, model.config.max_seq_len);
-  generate(model.checkpoint, model.config, tap, {dtype, model.config.n_layers(), pages}, nullptr,
-           requests, options, {[](size_t, int32_t) {}, [](size_t, FinishReason) {}});
+  generate(model.checkpoint, model.config, tap,
+           {{dtype, model.config.n_layers(), pages},
+            nullptr,
+            requests,
+            options,
+            {[](size_t, int32_t) {}, [](size_t, FinishReason) {}}});
   return tap.rows;
 }
 
@@ -113,9 +117,12 @@ TEST_CASE("generate: with experts, a prompt and decoded tokens give what one pas
     test::LogitTap tap(*backend);
     const std::vector<Request> requests = {{prompt, decoded}};
     const int64_t pages = pages_needed(requests, {}, model.config.max_seq_len);
-    generate(model.checkpoint, model.config, tap, {DType::f32, model.config.n_layers(), pages},
-             nullptr, requests, {},
-             {[&](size_t, int32_t id) { all.push_back(id); }, [](size_t, FinishReason) {}});
+    generate(model.checkpoint, model.config, tap,
+             {{DType::f32, model.config.n_layers(), pages},
+              nullptr,
+              requests,
+              {},
+              {[&](size_t, int32_t id) { all.push_back(id); }, [](size_t, FinishReason) {}}});
     REQUIRE(all.size() == length + decoded);
     for (size_t n = length; n < all.size(); ++n) {
       const std::vector<int32_t> so_far(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(n));

@@ -32,17 +32,21 @@ std::vector<Told> told(const Checkpoint& checkpoint, const ModelConfig& config,
                        int64_t pages) {
   const auto backend = make_cpu_backend(options.threads > 0 ? options.threads : 2);
   std::vector<Told> told(requests.size());
-  generate(checkpoint, config, *backend, {DType::f32, pages}, nullptr, requests, options,
-           {.token = [&](size_t prompt, int32_t id) { told[prompt].ids.push_back(id); },
-            .finished = [](size_t, FinishReason) {},
-            .logprobs =
-                [&](size_t prompt, const TokenLogProbabilities& found) {
-                  told[prompt].logprobs.push_back(found);
-                },
-            .scored =
-                [&](size_t prompt, std::span<const ContinuationScore> scores) {
-                  told[prompt].scores.assign(scores.begin(), scores.end());
-                }});
+  generate(checkpoint, config, *backend,
+           {{DType::f32, pages},
+            nullptr,
+            requests,
+            options,
+            {.token = [&](size_t prompt, int32_t id) { told[prompt].ids.push_back(id); },
+             .finished = [](size_t, FinishReason) {},
+             .logprobs =
+                 [&](size_t prompt, const TokenLogProbabilities& found) {
+                   told[prompt].logprobs.push_back(found);
+                 },
+             .scored =
+                 [&](size_t prompt, std::span<const ContinuationScore> scores) {
+                   told[prompt].scores.assign(scores.begin(), scores.end());
+                 }}});
   return told;
 }
 

@@ -30,8 +30,12 @@ struct World {
   test::LogitTap::Rows logits_of(const std::vector<Request>& requests,
                                  const GenerationOptions& options, int64_t pages) {
     test::LogitTap tap(*backend);
-    stats = generate(model.checkpoint, model.config, tap, {DType::f8_e4m3, pages}, nullptr,
-                     requests, options, {[](size_t, int32_t) {}, [](size_t, FinishReason) {}});
+    stats = generate(model.checkpoint, model.config, tap,
+                     {{DType::f8_e4m3, pages},
+                      nullptr,
+                      requests,
+                      options,
+                      {[](size_t, int32_t) {}, [](size_t, FinishReason) {}}});
     return tap.rows;
   }
 

@@ -42,9 +42,9 @@ TEST_CASE("gpu decode_weights: streamed layers of quantised weights give the CPU
     const ModelConfig config = read_model_config(checkpoint);
     Log log(Verbosity::quiet);
     const auto cpu = make_cpu_backend(2);
-    const auto expected = collect_magnitudes(checkpoint, config, *cpu, {ids}, log);
+    const auto expected = collect_magnitudes({checkpoint, config, *cpu}, {ids}, log);
     test::on_every_backend([&](Backend& backend) {
-      const auto layers = collect_magnitudes(checkpoint, config, backend, {ids}, log);
+      const auto layers = collect_magnitudes({checkpoint, config, backend}, {ids}, log);
       REQUIRE(layers.size() == expected.size());
       for (size_t layer = 0; layer < layers.size(); ++layer) {
         for (size_t head = 0; head < layers[layer].k.size(); ++head) {

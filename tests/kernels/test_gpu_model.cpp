@@ -45,12 +45,12 @@ void check_greedy(const std::filesystem::path& folder, int count,
       Tokenizer::load(folder / "tokenizer.json").encode("Once upon a time", true);
   const auto cpu = make_cpu_backend(1);
   const std::vector<int32_t> expected =
-      test::run_greedy(checkpoint, config, *cpu, prompt, count, settings);
+      test::run_greedy({checkpoint, config, *cpu}, prompt, count, settings);
   for (const test::NamedBackend& named : test::gpu_backends()) {
     CAPTURE(named.name);
     const auto backend = named.make();
     const bool same =
-        test::run_greedy(checkpoint, config, *backend, prompt, count, settings) == expected;
+        test::run_greedy({checkpoint, config, *backend}, prompt, count, settings) == expected;
     CHECK(same);
   }
 }
@@ -209,11 +209,11 @@ TEST_CASE("gpu model: reaches the CPU's magnitudes on an f32 model") {
     const std::vector<std::vector<int32_t>> windows = {ids_below(64, 50), ids_below(64, 33)};
     Log log(Verbosity::quiet);
     const auto cpu = make_cpu_backend(1);
-    const auto expected = collect_magnitudes(checkpoint, config, *cpu, windows, log);
+    const auto expected = collect_magnitudes({checkpoint, config, *cpu}, windows, log);
     for (const test::NamedBackend& named : test::gpu_backends()) {
       CAPTURE(named.name);
       const auto backend = named.make();
-      check_close(collect_magnitudes(checkpoint, config, *backend, windows, log), expected);
+      check_close(collect_magnitudes({checkpoint, config, *backend}, windows, log), expected);
     }
   }
 }
@@ -231,7 +231,7 @@ TEST_CASE("gpu model: losses of scales are the CPU's") {
     const auto losses = [&](Backend& backend) {
       std::vector<double> all;
       for (const LayerMagnitudes& layer :
-           collect_magnitudes(model.checkpoint, model.config, backend, windows, log, options)) {
+           collect_magnitudes({model.checkpoint, model.config, backend}, windows, log, options)) {
         for (size_t head = 0; head < layer.k.size(); ++head) {
           const auto &k = layer.k[head].losses, &v = layer.v[head].losses;
           if (dtype == DType::f32) all.insert(all.end(), k.begin(), k.end());
@@ -339,12 +339,12 @@ TEST_CASE("gpu model: amax and greedy text of every family are transformers'") {
     const auto backend = named.make();
     Log log(Verbosity::quiet);
     test::check_amax(
-        model, collect_magnitudes(model.checkpoint, model.config, *backend, {model.ids}, log));
+        model, collect_magnitudes({model.checkpoint, model.config, *backend}, {model.ids}, log));
     const std::vector<int32_t> prompt(model.ids.begin(),
                                       model.ids.begin() + test::FamilyModel::kPrompt);
     const int count = is_simulated(named) ? kSimulated : static_cast<int>(model.greedy.size());
     const std::vector<int32_t> expected(model.greedy.begin(), model.greedy.begin() + count);
-    CHECK(test::run_greedy(model.checkpoint, model.config, *backend, prompt, count) == expected);
+    CHECK(test::run_greedy({model.checkpoint, model.config, *backend}, prompt, count) == expected);
   }
 }
 

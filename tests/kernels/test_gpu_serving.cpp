@@ -136,9 +136,13 @@ Texts run(const Checkpoint& checkpoint, const ModelConfig& config, Backend& back
           const KvCacheOptions& cache, const std::vector<Request>& requests,
           const GenerationOptions& options = {}) {
   Texts texts(requests.size());
-  generate(checkpoint, config, backend, cache, nullptr, requests, options,
-           {[&](size_t prompt, int32_t id) { texts[prompt].push_back(id); },
-            [](size_t, FinishReason) {}});
+  generate(checkpoint, config, backend,
+           {cache,
+            nullptr,
+            requests,
+            options,
+            {[&](size_t prompt, int32_t id) { texts[prompt].push_back(id); },
+             [](size_t, FinishReason) {}}});
   return texts;
 }
 

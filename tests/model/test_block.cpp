@@ -107,7 +107,8 @@ TEST_CASE("blocks: calibration reaches the reference's magnitudes") {
     CAPTURE(variant.name);
     const test::BlockModel model(variant, DType::f32, 8);
     const auto backend = make_cpu_backend(2);
-    const auto found = collect_magnitudes(model.checkpoint, model.config, *backend, {ids}, log, {});
+    const auto found =
+        collect_magnitudes({model.checkpoint, model.config, *backend}, {ids}, log, {});
     const test::ReferenceRun expected =
         test::reference_forward(model.checkpoint, model.config, ids);
     for (size_t layer = 0; layer < found.size(); ++layer) {

@@ -59,7 +59,7 @@ TEST_CASE("families: greedy text is transformers'") {
     const test::FamilyModel model(name);
     const std::vector<int32_t> prompt(model.ids.begin(),
                                       model.ids.begin() + test::FamilyModel::kPrompt);
-    CHECK(test::run_greedy(model.checkpoint, model.config, *backend, prompt,
+    CHECK(test::run_greedy({model.checkpoint, model.config, *backend}, prompt,
                            static_cast<int>(model.greedy.size())) == model.greedy);
   }
 }
@@ -71,7 +71,7 @@ TEST_CASE("families: amax of K and V, head by head, is that of transformers' cac
     const test::FamilyModel model(name);
     Log log(Verbosity::quiet);
     test::check_amax(
-        model, collect_magnitudes(model.checkpoint, model.config, *backend, {model.ids}, log));
+        model, collect_magnitudes({model.checkpoint, model.config, *backend}, {model.ids}, log));
   }
 }
 

@@ -41,8 +41,9 @@ double difference(const test::FamilyModel& model, const char* key,
 
 KvScales calibrated(const test::FamilyModel& model, Backend& backend, const char* policy) {
   Log log(Verbosity::quiet);
-  return make_scales(collect_magnitudes(model.checkpoint, model.config, backend, {model.ids}, log),
-                     parse_policy(policy), true);
+  return make_scales(
+      collect_magnitudes({model.checkpoint, model.config, backend}, {model.ids}, log),
+      parse_policy(policy), true);
 }
 
 }  // namespace

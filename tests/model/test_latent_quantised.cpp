@@ -140,11 +140,11 @@ TEST_CASE("latent, quantised: FP8 blocks of 128 x 128 give what their decoded we
   CHECK(test::run_model(coded, config, *backend, models.ids) ==
         test::run_model(decoded, plain, *backend, models.ids));
   const std::vector<int32_t> prompt(models.ids.begin(), models.ids.begin() + 16);
-  CHECK(test::run_greedy(coded, config, *backend, prompt, 24) ==
-        test::run_greedy(decoded, plain, *backend, prompt, 24));
+  CHECK(test::run_greedy({coded, config, *backend}, prompt, 24) ==
+        test::run_greedy({decoded, plain, *backend}, prompt, 24));
   Log log(Verbosity::quiet);
-  const auto found = collect_magnitudes(coded, config, *backend, {models.ids}, log);
-  const auto expected = collect_magnitudes(decoded, plain, *backend, {models.ids}, log);
+  const auto found = collect_magnitudes({coded, config, *backend}, {models.ids}, log);
+  const auto expected = collect_magnitudes({decoded, plain, *backend}, {models.ids}, log);
   for (size_t layer = 0; layer < expected.size(); ++layer) {
     CHECK(found[layer].k[0].amax == expected[layer].k[0].amax);
     CHECK(found[layer].v[0].amax == expected[layer].v[0].amax);

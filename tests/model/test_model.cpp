@@ -210,7 +210,7 @@ TEST_CASE("model: logits and greedy text equal transformers' on its random model
       greedy.push_back(static_cast<int32_t>(golden.at("greedy")[i].as_int()));
     }
     ids.resize(16);
-    CHECK(test::run_greedy(checkpoint, config, *backend, ids, static_cast<int>(greedy.size())) ==
+    CHECK(test::run_greedy({checkpoint, config, *backend}, ids, static_cast<int>(greedy.size())) ==
           greedy);
   }
 }
@@ -238,6 +238,6 @@ TEST_CASE("model: last logits and greedy ids of stories260K equal the float64 re
   CHECK(worst_difference(logits.back(), expected) < 1e-4);
   const Json greedy = golden.at("greedy");
   const std::vector<int32_t> generated = list(greedy.at("generated"));
-  CHECK(test::run_greedy(checkpoint, config, *backend, list(greedy.at("prompt")),
+  CHECK(test::run_greedy({checkpoint, config, *backend}, list(greedy.at("prompt")),
                          static_cast<int>(generated.size())) == generated);
 }

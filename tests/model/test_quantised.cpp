@@ -123,8 +123,8 @@ TEST_CASE("quantised: logits and greedy text are transformers'") {
       greedy.push_back(static_cast<int32_t>(id));
     }
     const std::vector<int32_t> prompt(all_ids.begin(), all_ids.begin() + 16);
-    CHECK(test::run_greedy(checkpoint, config, *backend, prompt, static_cast<int>(greedy.size())) ==
-          greedy);
+    CHECK(test::run_greedy({checkpoint, config, *backend}, prompt,
+                           static_cast<int>(greedy.size())) == greedy);
   }
 }
 
@@ -165,7 +165,7 @@ TEST_CASE("quantised: amax of K and V, head by head, is that of transformers' ca
     const Checkpoint checkpoint = Checkpoint::open(folder);
     Log log(Verbosity::quiet);
     const auto layers =
-        collect_magnitudes(checkpoint, read_model_config(checkpoint), *backend, {ids}, log);
+        collect_magnitudes({checkpoint, read_model_config(checkpoint), *backend}, {ids}, log);
     const Json k = golden.at("k_amax"), v = golden.at("v_amax");
     REQUIRE(layers.size() == k.size());
     for (size_t layer = 0; layer < layers.size(); ++layer) {
@@ -197,7 +197,7 @@ namespace {
 uint64_t calibration_peak(const Checkpoint& checkpoint) {
   test::CountingBackend backend(make_cpu_backend(1));
   Log log(Verbosity::quiet);
-  collect_magnitudes(checkpoint, read_model_config(checkpoint), backend,
+  collect_magnitudes({checkpoint, read_model_config(checkpoint), backend},
                      test::StreamedModel::windows(), log);
   return backend.peak();
 }

@@ -59,10 +59,11 @@ void check_against_cpu(const std::filesystem::path& folder, double tolerance) {
     for (int i = 0; i < length; ++i) window.push_back((i * 37 + length) % 256);
   }
   Log log(Verbosity::quiet);
-  const auto expected = collect_magnitudes(checkpoint, config, *make_cpu_backend(1), windows, log);
+  const auto expected =
+      collect_magnitudes({checkpoint, config, *make_cpu_backend(1)}, windows, log);
   for (const test::NamedBackend& named : test::gpu_backends()) {
     CAPTURE(named.name);
-    const auto found = collect_magnitudes(checkpoint, config, *named.make(), windows, log);
+    const auto found = collect_magnitudes({checkpoint, config, *named.make()}, windows, log);
     REQUIRE(found.size() == expected.size());
     CHECK(largest_difference(found, expected) <= tolerance);
   }
@@ -106,7 +107,7 @@ TEST_CASE("streaming: the same bits for any bound of memory with experts, too") 
       CollectOptions options{.max_memory = {bound}};
       options.batch_rows = test::StreamedModel::kRows;
       auto found =
-          collect_magnitudes(model.checkpoint, model.config, *backend, windows, log, options);
+          collect_magnitudes({model.checkpoint, model.config, *backend}, windows, log, options);
       peak = backend->memory()->peak;
       return found;
     };
@@ -223,9 +224,9 @@ TEST_CASE("streaming: what ops take for windows of one token counts too") {
   for (const test::NamedBackend& named : test::gpu_backends()) {
     const auto backend = named.make();
     const MemoryPlan memory =
-        plan_memory(checkpoint, config, *backend, plan, all_layers(config), {});
+        plan_memory({checkpoint, config, *backend}, plan, all_layers(config), {});
     const CollectOptions options{.max_memory = {memory.bytes}, .batch_rows = 20};
-    collect_magnitudes(checkpoint, config, *backend, windows, log, options);
+    collect_magnitudes({checkpoint, config, *backend}, windows, log, options);
     CHECK(backend->memory()->peak == memory.bytes);
   }
 }

@@ -121,7 +121,7 @@ class Equalizer {
     KeySamples samples(*backend_, config_, text_.search,
                        {.search_windows = text_.first_part, .threads = threads_});
     magnitudes_ =
-        collect_magnitudes(checkpoint_, config_, samples, text_.search, log_, {.keys = &samples});
+        collect_magnitudes({checkpoint_, config_, samples}, text_.search, log_, {.keys = &samples});
     made.layers =
         find_exponents(checkpoint_, config_, samples.layers(),
                        {.format = cache_.format, .threads = threads_, .kept = kept}, log_);
@@ -160,7 +160,7 @@ class Equalizer {
     const Checkpoint equalized = Checkpoint::open(folder);
     const ModelConfig config = read_model_config(equalized);
     const auto digest_of = [&](const Checkpoint& checkpoint, const ModelConfig& of) {
-      return logits_digest(checkpoint, of, *backend_, text_.held_out, threads_, log_);
+      return logits_digest({checkpoint, of, *backend_}, text_.held_out, threads_, log_);
     };
     if (digest_of(checkpoint_, config_) != digest_of(equalized, config)) {
       throw Error(cat("the logits of the equalised model differ from the original's on ",
@@ -172,12 +172,12 @@ class Equalizer {
     made.proven_tokens = tokens_in(text_.held_out);
     made.before = losses(checkpoint_, config_, magnitudes_);
     made.after = losses(equalized, config,
-                        collect_magnitudes(equalized, config, *backend_, text_.search, log_));
+                        collect_magnitudes({equalized, config, *backend_}, text_.search, log_));
   }
 
   std::vector<CacheLoss> losses(const Checkpoint& checkpoint, const ModelConfig& config,
                                 const std::vector<LayerMagnitudes>& magnitudes) {
-    return cache_losses(checkpoint, config, *backend_, text_.held_out, magnitudes,
+    return cache_losses({checkpoint, config, *backend_}, text_.held_out, magnitudes,
                         {.format = cache_.format, .threads = options_.threads}, log_);
   }
 

@@ -66,7 +66,8 @@ PolicyText calibrate(const EvalCommandOptions& options, const ScaleChoice& choic
   CollectOptions how;
   how.parts = put_parts_first(ids);
   how.losses = want_losses(choice);
-  PolicyText found{std::move(windows), collect(checkpoint, report.config, backend, ids, log, how)};
+  PolicyText found{std::move(windows),
+                   collect({checkpoint, report.config, backend}, ids, log, how)};
   CalibrationReport& about = report.calibration.emplace();
   about.same_data = options.calibrate_on.empty();
   about.data = found.windows.files;
@@ -196,8 +197,9 @@ void add_texts(const Checkpoint& checkpoint, Backend& backend,
   const std::optional<Tokenizer> tokenizer = Tokenizer::find_in(checkpoint.folder());
   if (cache == nullptr || !tokenizer) return;
   const auto text = [&](const std::vector<int32_t>& ids) { return tokenizer->decode(ids, false); };
-  for (const PartedIds& each : parted_greedy_texts(checkpoint, report.config, backend, windows,
-                                                   options, *cache, kShownTexts, log)) {
+  for (const PartedIds& each : parted_greedy_texts(
+           {checkpoint, report.config, backend},
+           parted_prompts(windows, cache->greedy, kShownTexts), options, *cache, log)) {
     const auto parted = std::ranges::mismatch(each.baseline, each.other).in1;
     report.texts.push_back({text(each.prompt), text(each.baseline), text(each.other),
                             static_cast<size_t>(parted - each.baseline.begin()) + 1});
@@ -273,7 +275,7 @@ void run_command(const EvalCommandOptions& given) {
                             .against = reference ? &*reference : nullptr,
                             .greedy_tokens = options.greedy_tokens,
                             .threads = options.threads};
-      evaluate(checkpoint, *backend, evaluated, how, report, log);
+      evaluate({checkpoint, config, *backend}, evaluated, how, report, log);
       if (!options.report.empty()) add_texts(checkpoint, *backend, evaluated, how, report, log);
     });
   });

@@ -326,7 +326,7 @@ void run_command(const FitCommandOptions& given) {
             quote(options.scales.string()), !options.kv_cache_dtypes.empty(), report.formats, log);
       }
       const auto measure = [&] {
-        fit(checkpoint, config, *backend, windows.text,
+        fit({checkpoint, config, *backend}, windows.text,
             {.mixes = runtime.caches->skips_layers,
              .bytes = unit.bytes,
              .threads = options.threads,

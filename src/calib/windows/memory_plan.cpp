@@ -70,9 +70,9 @@ uint64_t memory_beside_weights(const ModelConfig& config, const Backend& backend
                                       backend.activation_dtype(config.dtype), true);
 }
 
-MemoryPlan plan_memory(const Checkpoint& checkpoint, const ModelConfig& config, Backend& backend,
-                       const WindowPlan& windows, const std::vector<StreamedLayer>& layers,
-                       const MemoryBound& bound) {
+MemoryPlan plan_memory(const ModelOnBackend& model, const WindowPlan& windows,
+                       const std::vector<StreamedLayer>& layers, const MemoryBound& bound) {
+  const auto& [checkpoint, config, backend] = model;
   const std::optional<DeviceMemory> memory = backend.memory();
   if (!memory) {
     if (!bound.bytes) return {};

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "backend/backend.h"
+#include "calib/windows/model_on_backend.h"
 #include "calib/windows/window_plan.h"
 #include "checkpoint/checkpoint.h"
 #include "core/model/config.h"
@@ -38,8 +39,7 @@ uint64_t memory_beside_weights(const ModelConfig& config, const Backend& backend
 //   3. one layer on the device, the stream in host memory: reading then waits for computing.
 // If none fits, throws: a usage error for the bound, with the smallest one that works, or a
 // resource error for the device. On the CPU there is nothing to plan, and a bound is a usage error.
-MemoryPlan plan_memory(const Checkpoint& checkpoint, const ModelConfig& config, Backend& backend,
-                       const WindowPlan& windows, const std::vector<StreamedLayer>& layers,
-                       const MemoryBound& bound);
+MemoryPlan plan_memory(const ModelOnBackend& model, const WindowPlan& windows,
+                       const std::vector<StreamedLayer>& layers, const MemoryBound& bound);
 
 }  // namespace fp8kv

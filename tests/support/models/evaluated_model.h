@@ -50,22 +50,20 @@ inline KvScales scales_by(const std::string& policy, const EvaluatedModel& model
                           const std::vector<std::vector<int32_t>>& windows) {
   Log log(Verbosity::quiet);
   const auto backend = make_cpu_backend(2);
-  return make_scales(collect_magnitudes(model.checkpoint, model.config, *backend, windows, log),
+  return make_scales(collect_magnitudes({model.checkpoint, model.config, *backend}, windows, log),
                      parse_policy(policy));
 }
 
 // Evaluates the candidates on these windows.
-inline EvalReport run(const Checkpoint& checkpoint, const ModelConfig& config,
-                      const std::vector<std::vector<int32_t>>& windows,
+inline EvalReport run(const EvalReference& model, const std::vector<std::vector<int32_t>>& windows,
                       std::vector<CandidateReport> candidates, EvalOptions options,
                       int threads = 2) {
   Log log(Verbosity::quiet);
   const auto backend = make_cpu_backend(threads);
   EvalReport report;
-  report.config = config;
   report.candidates = std::move(candidates);
   options.threads = threads;
-  evaluate(checkpoint, *backend, windows, options, report, log);
+  evaluate({model.checkpoint, model.config, *backend}, windows, options, report, log);
   return report;
 }
 

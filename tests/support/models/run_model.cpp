@@ -67,15 +67,19 @@ std::vector<std::vector<float>> run_model(const Checkpoint& checkpoint, const Mo
   return out;
 }
 
-std::vector<int32_t> run_greedy(const Checkpoint& checkpoint, const ModelConfig& config,
-                                Backend& backend, const std::vector<int32_t>& prompt, int count,
-                                const RunSettings& settings) {
+std::vector<int32_t> run_greedy(const ModelOnBackend& model, const std::vector<int32_t>& prompt,
+                                int count, const RunSettings& settings) {
+  const auto& [checkpoint, config, backend] = model;
   const std::vector<Request> requests = {{prompt, count}};
   const GenerationOptions options;
   const int64_t pages = pages_needed(requests, options, config.max_seq_len);
   std::vector<int32_t> made;
-  generate(checkpoint, config, backend, {settings.cache_dtype, pages}, settings.scales, requests,
-           options, {[&](size_t, int32_t id) { made.push_back(id); }, [](size_t, FinishReason) {}});
+  generate(checkpoint, config, backend,
+           {{settings.cache_dtype, pages},
+            settings.scales,
+            requests,
+            options,
+            {[&](size_t, int32_t id) { made.push_back(id); }, [](size_t, FinishReason) {}}});
   return made;
 }
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "backend/backend.h"
+#include "calib/windows/model_on_backend.h"
 #include "checkpoint/checkpoint.h"
 #include "core/model/config.h"
 #include "core/scales/scales.h"
@@ -24,8 +25,7 @@ std::vector<std::vector<float>> run_model(const Checkpoint& checkpoint, const Mo
                                           const RunSettings& settings = {});
 
 // Greedy continuation through generate().
-std::vector<int32_t> run_greedy(const Checkpoint& checkpoint, const ModelConfig& config,
-                                Backend& backend, const std::vector<int32_t>& prompt, int count,
-                                const RunSettings& settings = {});
+std::vector<int32_t> run_greedy(const ModelOnBackend& model, const std::vector<int32_t>& prompt,
+                                int count, const RunSettings& settings = {});
 
 }  // namespace fp8kv::test

@@ -28,7 +28,7 @@ struct StreamedModel {
   std::vector<LayerMagnitudes> collect(Backend& backend, CollectOptions options = {}) const {
     Log log(Verbosity::quiet);
     options.batch_rows = kRows;
-    return collect_magnitudes(checkpoint, config, backend, windows(), log, options);
+    return collect_magnitudes({checkpoint, config, backend}, windows(), log, options);
   }
 
   // Five batches of up to kRows rows. One batch has a single row.

@@ -23,7 +23,7 @@ inline std::vector<StreamedLayer> all_layers(const ModelConfig& config) {
 inline MemoryPlan plan_for(const StreamedModel& model, Backend& backend,
                            std::optional<uint64_t> bound = {}) {
   const WindowPlan windows = plan_windows(StreamedModel::windows(), {}, StreamedModel::kRows);
-  return plan_memory(model.checkpoint, model.config, backend, windows, all_layers(model.config),
+  return plan_memory({model.checkpoint, model.config, backend}, windows, all_layers(model.config),
                      {bound});
 }
 

@@ -33,7 +33,7 @@ void check_input_ranges(const std::string& name, Backend& backend) {
   const Json expected = goldens().at(name);
   InputRanges ranges(backend, model.config);
   Log log(Verbosity::quiet);
-  const auto layers = collect_magnitudes(model.checkpoint, model.config, ranges, {model.ids}, log,
+  const auto layers = collect_magnitudes({model.checkpoint, model.config, ranges}, {model.ids}, log,
                                          {.inputs = &ranges});
   check_amax(model, layers);
   CHECK(ranges.amax().size() == expected.size());

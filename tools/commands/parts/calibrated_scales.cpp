@@ -20,7 +20,7 @@ Rounds collect_windows(const Checkpoint& checkpoint, const ModelConfig& config, 
                        const Windows& windows, Log& log, const RoundOptions& options) {
   const CalibrationState* state = options.collect.state;
   try {
-    return collect_in_rounds(checkpoint, config, backend, windows.ids, log, options);
+    return collect_in_rounds({checkpoint, config, backend}, windows.ids, log, options);
   } catch (const Error& error) {
     const auto done = state ? static_cast<uint64_t>(state->saved_layers()) : 0;
     if (done == 0) throw;

@@ -64,8 +64,8 @@ std::vector<DataFile> make_policy_scales(const EvalCommandOptions& options,
   const Windows windows = text.read(policy_text(options, log), log);
   CollectOptions how;
   how.losses = want_losses(choice);
-  add_policy_scales(collect_magnitudes(checkpoint, config, backend, windows.ids, log, how), choice,
-                    config.latent.has_value(), candidates);
+  add_policy_scales(collect_magnitudes({checkpoint, config, backend}, windows.ids, log, how),
+                    choice, config.latent.has_value(), candidates);
   return windows.files;
 }
 
