@@ -153,8 +153,10 @@ for room in "${!may[@]}"; do
   own=${room#src/}
   own=${own#tools/}
   while IFS=: read -r file line text; do
-    used=$(dirname "$(cut -d'"' -f2 <<<"$text")")
-    [[ $used == . ]] && complain "$file:$line: write the room too: #include \"room/file.h\""
+    used=${text#*\"}
+    used=${used%%\"*}
+    [[ $used == */* ]] || complain "$file:$line: write the room too: #include \"room/file.h\""
+    used=${used%/*}
     [[ " ${may[$room]} $own " == *" $used "* ]] || complain "$file:$line: $room may not include $used"
   done < <(grep -nE '^#include "' "$room"/*.{h,cpp,cu,cuh} 2>/dev/null)
 done
