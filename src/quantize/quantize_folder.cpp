@@ -12,7 +12,6 @@
 #include "files/output/staged_directory.h"
 #include "files/output/write_file.h"
 #include "json/json.h"
-#include "quantize/linear_choice.h"
 #include "quantize/weights_block.h"
 #include "quantize/write_shard.h"
 #include "scales/read/find_scales.h"
@@ -61,10 +60,9 @@ std::string identity_of(const Checkpoint& checkpoint, const QuantizeFolderOption
 // Builds one output folder.
 class Folder {
  public:
-  Folder(const Checkpoint& checkpoint, const ModelConfig& config,
+  Folder(const Checkpoint& checkpoint, const LinearChoice& choice,
          const QuantizeFolderOptions& options)
       : checkpoint_(checkpoint), options_(options) {
-    const LinearChoice choice = choose_linears(checkpoint, config);
     report_.plan = plan_shards(checkpoint, choice, *options.scheme, options.inputs);
     report_.ignore = choice.ignore;
     ScalePatch patch;
@@ -219,23 +217,22 @@ void plan_scales(const Checkpoint& checkpoint, const KvScales& scales, QuantizeR
 
 }  // namespace
 
-void check_quantisable(const Checkpoint& checkpoint, const ModelConfig& config, const fs::path& out,
-                       const QuantizeFolderOptions& options) {
-  as_our_error([&] {
+LinearChoice check_quantisable(const Checkpoint& checkpoint, const ModelConfig& config,
+                               const fs::path& out, const QuantizeFolderOptions& options) {
+  return as_our_error([&] {
     check_output(checkpoint.folder(), out, false, options.overwrite);
     check_unquantised(checkpoint);
     check_free_of_scales(checkpoint);
-    choose_linears(checkpoint, config);
+    return choose_linears(checkpoint, config);
   });
 }
 
-QuantizeReport quantize_folder(const Checkpoint& checkpoint, const ModelConfig& config,
+QuantizeReport quantize_folder(const Checkpoint& checkpoint, const LinearChoice& choice,
                                const fs::path& out, const QuantizeFolderOptions& options,
                                Log& log) {
   FP8KV_ASSERT(options.dry_run || options.scheme->static_inputs == (options.inputs != nullptr));
   return as_our_error([&] {
-    check_quantisable(checkpoint, config, out, options);
-    Folder folder(checkpoint, config, options);
+    Folder folder(checkpoint, choice, options);
     if (options.dry_run) {
       folder.say_planned();
       if (options.scales != nullptr) plan_scales(checkpoint, *options.scales, folder.report());

@@ -13,6 +13,7 @@
 #include "checkpoint/checkpoint.h"
 #include "core/model/config.h"
 #include "core/scales/scales.h"
+#include "quantize/linear_choice.h"
 #include "quantize/schemes.h"
 #include "quantize/shard_plan.h"
 #include "scales/rules/runtime_facts.h"
@@ -47,17 +48,19 @@ struct QuantizeReport {
   std::optional<FactSet> facts;  // the facts of a folder with scales, for runtime_verdicts
 };
 
-// Throws if quantize_folder would throw for any scales. Call it before a calibration.
-void check_quantisable(const Checkpoint& checkpoint, const ModelConfig& config,
-                       const std::filesystem::path& out, const QuantizeFolderOptions& options);
+// Returns the matrices to quantise. Throws if quantize_folder would throw for any scales. Call it
+// before a calibration.
+LinearChoice check_quantisable(const Checkpoint& checkpoint, const ModelConfig& config,
+                               const std::filesystem::path& out,
+                               const QuantizeFolderOptions& options);
 
 // Writes `out`: shards as planned by plan_shards, the index and config.json. Everything else is
 // copied, except hidden folders and weight files that the checkpoint does not read. All goes under
-// a temporary name, then one rename.
+// a temporary name, then one rename. `choice`: from check_quantisable, for the same arguments.
 //
 // With `resume`, finished shards stay in the folder OUT.partial until the output exists. Shards of
 // the same source, scheme and version are reused from there.
-QuantizeReport quantize_folder(const Checkpoint& checkpoint, const ModelConfig& config,
+QuantizeReport quantize_folder(const Checkpoint& checkpoint, const LinearChoice& choice,
                                const std::filesystem::path& out,
                                const QuantizeFolderOptions& options, Log& log);
 

@@ -204,8 +204,10 @@ uint64_t calibration_peak(const Checkpoint& checkpoint) {
 
 Checkpoint quantised(const test::StreamedModel& model, const std::filesystem::path& out) {
   Log log(Verbosity::quiet);
-  quantize_folder(model.checkpoint, model.config, out,
-                  {.scheme = &fp8_scheme_at("fp8-dynamic"), .threads = 1, .version = "test"}, log);
+  const QuantizeFolderOptions options{
+      .scheme = &fp8_scheme_at("fp8-dynamic"), .threads = 1, .version = "test"};
+  quantize_folder(model.checkpoint, check_quantisable(model.checkpoint, model.config, out, options),
+                  out, options, log);
   return Checkpoint::open(out);
 }
 

@@ -93,15 +93,15 @@ QuantizeReport quantize(const fs::path& model, const fs::path& out, QuantizeFold
   Log log(Verbosity::quiet);
   options.version = "test";
   const ModelConfig config = read_model_config(checkpoint);
-  if (!options.scheme->static_inputs) {
-    return quantize_folder(checkpoint, config, out, options, log);
-  }
+  const LinearChoice choice = check_quantisable(checkpoint, config, out, options);
   std::map<std::string, float> inputs;
-  for (const std::string& name : choose_linears(checkpoint, config).quantised) {
-    inputs[name] = 3.0f;  // INPUT_AMAX of the golden
+  if (options.scheme->static_inputs) {
+    for (const std::string& name : choice.quantised) {
+      inputs[name] = 3.0f;  // INPUT_AMAX of the golden
+    }
+    options.inputs = &inputs;
   }
-  options.inputs = &inputs;
-  return quantize_folder(checkpoint, config, out, options, log);
+  return quantize_folder(checkpoint, choice, out, options, log);
 }
 
 std::string text_of(const Json& json) {

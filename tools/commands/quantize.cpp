@@ -178,7 +178,8 @@ void run_command(const QuantizeOptions& given) {
                             .overwrite = options.force,
                             .resume = options.resume,
                             .version = FP8KV_VERSION};
-  with_way_out(kReplaceOutput, [&] { check_quantisable(checkpoint, config, options.out, how); });
+  const LinearChoice choice = with_way_out(
+      kReplaceOutput, [&] { return check_quantisable(checkpoint, config, options.out, how); });
   std::optional<KvScales> scales;
   std::map<std::string, float> inputs;
   if (!options.scales.empty()) {
@@ -191,7 +192,7 @@ void run_command(const QuantizeOptions& given) {
   if (scales) how.scales = &*scales;
   if (scheme.static_inputs) how.inputs = &inputs;
   const QuantizeReport report = with_way_out(
-      kReplaceOutput, [&] { return quantize_folder(checkpoint, config, options.out, how, log); });
+      kReplaceOutput, [&] { return quantize_folder(checkpoint, choice, options.out, how, log); });
   for (const std::string& line : report.skipped) log.note("left behind: " + line);
   if (report.kept_shards > 0) {
     log.note(cat("took ", count_of(report.kept_shards, "shard"), " of an earlier run"));
