@@ -6,6 +6,7 @@
 
 #include "backend/cpu/cpu_backend.h"
 #include "backend/cpu/isa/cpu_isa.h"
+#include "backend/forwarding_backend.h"
 #include "base/digest.h"
 #include "base/rng.h"
 #include "calib/collect.h"
@@ -36,15 +37,28 @@ struct Run {
   CpuIsa isa = CpuIsa::portable;
 };
 
-// Runs like `calibrate --resume`, but keeps the state at the end.
-void calibrate(const Run& run, const fs::path& out) {
+// Counts the calls that give a layer its K and V.
+class CacheCounter final : public ForwardingBackend {
+ public:
+  using ForwardingBackend::ForwardingBackend;
+  void rope_append(const RopeAppend& args) override {
+    ++calls;
+    ForwardingBackend::rope_append(args);
+  }
+  int calls = 0;
+};
+
+// Runs like `calibrate --resume`, but keeps the state at the end. Returns how many layers ran.
+int calibrate(const Run& run, const fs::path& out) {
   const Checkpoint checkpoint = Checkpoint::open(run.model);
   const ModelConfig config = read_model_config(checkpoint);
-  const auto backend = make_cpu_backend(1, run.isa);
+  const auto cpu = make_cpu_backend(1, run.isa);
+  CacheCounter backend(*cpu);
   CalibrationState state(CalibrationState::path_for(out),
-                         run_identity(run.version, checkpoint, config, run.windows, *backend));
+                         run_identity(run.version, checkpoint, config, run.windows, backend));
   Log log(Verbosity::quiet);
-  collect_magnitudes({checkpoint, config, *backend}, run.windows, log, {.state = &state});
+  collect_magnitudes({checkpoint, config, backend}, run.windows, log, {.state = &state});
+  return backend.calls;
 }
 
 // A model, and the state that a run on it left.
@@ -151,9 +165,11 @@ TEST_CASE("calibration state: ends with the digest of what is before") {
   CHECK(bytes.substr(bytes.size() - 64) == digest.hex());
 }
 
-TEST_CASE("calibration state: the same run goes on") {
+// The model has two layers. The state is that behind the first.
+TEST_CASE("calibration state: the same run goes on behind the layers that are done") {
   const Saved saved;
-  calibrate(saved.run, saved.out);
+  CHECK(calibrate(saved.run, saved.folder / "anew.json") == 2);
+  CHECK(calibrate(saved.run, saved.out) == 1);
 }
 
 TEST_CASE("calibration state: another number of the config is named") {
