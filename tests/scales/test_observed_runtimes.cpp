@@ -211,6 +211,19 @@ Json observed() {
   return Json::parse(text, "observed.json");
 }
 
+// The newest version of the runtime that was run.
+std::string newest_seen(const std::string& runtime) {
+  const Json file = observed();
+  const Json list = file.at("observations");
+  std::string newest = "0.0.0";
+  for (size_t i = 0; i < list.size(); ++i) {
+    if (list[i].get_string("runtime", "") != runtime) continue;
+    const std::string version = list[i].get_string("version", "");
+    if (*parse_runtime_version(newest) < *parse_runtime_version(version)) newest = version;
+  }
+  return newest;
+}
+
 }  // namespace
 
 TEST_CASE("runtimes: no rule says otherwise than what was seen") {
@@ -275,8 +288,9 @@ TEST_CASE("runtimes: versions are read as runtimes write them") {
 
 TEST_CASE("runtimes: the names of a portable folder lose nothing that other names would save") {
   // Checks the newest versions that were run, and a vLLM of a year earlier.
-  const std::pair<const char*, const char*> kRuntimes[] = {
-      {"vLLM", "0.33.0"}, {"vLLM", "0.24.0"}, {"SGLang", "0.5.23"}};
+  const std::pair<std::string, std::string> runtimes[] = {
+      {"vLLM", newest_seen("vLLM")}, {"vLLM", "0.24.0"}, {"SGLang", newest_seen("SGLang")}};
+  CHECK(runtimes[0].second != "0.0.0");
   const auto form_of = [](PortableNames names) -> std::string {
     return names == PortableNames::both ? "C" : names == PortableNames::parameters ? "B" : "P";
   };
@@ -287,7 +301,7 @@ TEST_CASE("runtimes: the names of a portable folder lose nothing that other name
   };
   for (const ModelFamily& family : model_families()) {
     const std::string type(family.model_type), chosen = form_of(family.names);
-    for (const auto& [runtime, version] : kRuntimes) {
+    for (const auto& [runtime, version] : runtimes) {
       const auto worth_of = [&](const std::string& form) {
         return worth(*verdict_of(facts_of(type, forms().at(form)), runtime, version).rule);
       };
