@@ -43,21 +43,20 @@ std::vector<GreedyProbe> make_greedy_probes(const ModelOnBackend& model, DType d
   for (const auto& prompt : prompts) requests.push_back({prompt, new_tokens});
   const GenerationOptions options{.stop_ids = config.eos_ids};
   const int64_t pages = pages_needed(requests, options, config.max_seq_len);
-  generate(checkpoint, config, backend,
-           {{dtype, pages},
-            nullptr,
-            requests,
-            options,
-            {[&](size_t prompt, int32_t id) {
-               check_interrupt();
-               probes[prompt].ids.push_back(id);
-               ++probes[prompt].decisions;
-             },
-             [&](size_t prompt, FinishReason reason) {
-               // The last token leads to no further choice, unless a stop followed it.
-               GreedyProbe& probe = probes[prompt];
-               reason == FinishReason::stop ? void(++probe.decisions) : probe.ids.pop_back();
-             }}});
+  const KvCacheOptions cache{dtype, pages};
+  const GenerationEvents events{[&](size_t prompt, int32_t id) {
+                                  check_interrupt();
+                                  probes[prompt].ids.push_back(id);
+                                  ++probes[prompt].decisions;
+                                },
+                                [&](size_t prompt, FinishReason reason) {
+                                  // The last token leads to no further choice, unless a stop
+                                  // followed it.
+                                  GreedyProbe& probe = probes[prompt];
+                                  reason == FinishReason::stop ? void(++probe.decisions)
+                                                               : probe.ids.pop_back();
+                                }};
+  generate(checkpoint, config, backend, {cache, nullptr, requests, options, events});
   return probes;
 }
 

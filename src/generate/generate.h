@@ -33,13 +33,14 @@ class Generator {
   std::optional<ThreadPool> pool_;  // made at its first use
 };
 
-// Requests that are all known before the first one runs, and the cache made for them.
+// Requests that are all known before the first one runs, and the cache made for them. Options and
+// events must outlive it.
 struct RequestList {
   KvCacheOptions cache;
   const KvScales* scales = nullptr;  // the cache's; null: 1 everywhere
   std::span<const Request> requests;
-  GenerationOptions options;
-  GenerationEvents events;
+  const GenerationOptions& options;
+  const GenerationEvents& events;
 };
 
 // Checks the requests, makes a Generator and a cache for them, and runs them.
