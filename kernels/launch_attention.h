@@ -59,6 +59,7 @@ struct ScoreOptions {
   int32_t chosen_count = 0;
   int32_t chosen_lists = 1;  // of each row: one, or one for each KV head
   int32_t chosen_block = 1;
+  bool chosen_pooled = false;
 };
 
 // The largest V that attention_any has room for: latents, and the global heads of Gemma 4.
@@ -71,6 +72,22 @@ inline constexpr int kMostRotatedDim = 256;
 // sinks, chunks, and caches of latents.
 void attention_any(Stream stream, DType activations, const AttentionArguments& arguments,
                    const ScoreOptions& scores);
+
+// See PooledAppend.
+struct PooledArguments {
+  const void* k = nullptr;       // [n, keys.head_dim], activations
+  const void* weight = nullptr;  // [keys.head_dim], weight_dtype
+  const float* rope = nullptr;   // [max_positions, rotary_dim]
+  Rows rows;
+  PagedKv keys;  // elements of the activations' type
+  DType weight_dtype = DType::f32;
+  float weight_offset = 0.0f;
+  float eps = 0.0f;
+  int32_t block = 1;
+  int32_t rotary_dim = 0;
+};
+
+void append_pooled(Stream stream, DType activations, const PooledArguments& arguments);
 
 // See TokenScores.
 struct ChoiceArguments {
@@ -87,6 +104,7 @@ struct ChoiceArguments {
   int32_t count = 0;
   int32_t block = 1;
   int32_t local_blocks = 0;
+  int32_t key_step = 1;  // tokens of a pooled key; more than 1: see TokenScores::pooled
   float scale = 1.0f;
 };
 

@@ -89,6 +89,9 @@ struct HyperArguments {
 };
 void hyper_shares(Stream stream, DType dtype, int64_t n, const HyperArguments& arguments);
 
+// See Backend::stream_gates.   keys, queries [rows, dim]; gates [rows]
+void stream_gates(Stream stream, const ConstMatrix& keys, const void* queries, float* gates);
+
 // See Sampling.
 struct SampleArguments {
   const float* logits = nullptr;  // [n, vocab_size]

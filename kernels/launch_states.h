@@ -15,17 +15,18 @@ struct StateRows {
   int32_t n_seqs = 0;
 };
 
-// See CausalConv. REQUIRES width <= kMostConvWidth.
+// See CausalConv.
 struct ConvArguments {
   void* x = nullptr;             // [n, channels]
   const void* weight = nullptr;  // [channels, width], x's type
   const void* bias = nullptr;    // [channels], x's type; may be null
-  float* state = nullptr;        // [slots, width - 1, channels]
+  float* state = nullptr;        // [slots, (width - 1) * dilation, channels]
   // [n, channels], x's type; may be null.
   const void *in_gate = nullptr, *out_gate = nullptr;
   StateRows rows;
   int64_t channels = 0;
   int32_t width = 0;
+  int32_t dilation = 1;
   bool silu = true;
 };
 

@@ -7,9 +7,8 @@
 #include "kernels/backend/gpu_ops.h"
 
 namespace fp8kv::FP8KV_GPU {
-namespace {
 
-Rows rows_of(const Batch& batch, int64_t n, const char* op) {
+Rows rows_of_step(const Batch& batch, int64_t n, const char* op) {
   require(n <= std::numeric_limits<int32_t>::max(), op, "too many rows for one step");
   Rows rows;
   rows.positions = batch.positions.as<const int32_t>();
@@ -22,17 +21,21 @@ Rows rows_of(const Batch& batch, int64_t n, const char* op) {
   return rows;
 }
 
+namespace {
+
 // See AttentionOptions::chosen.
-void place_chosen(const ConstTensorView& chosen, int64_t block, const PagedKv& kv, int64_t rows,
+void place_chosen(const AttentionOptions& options, const PagedKv& kv, int64_t rows,
                   ScoreOptions& scores) {
+  const ConstTensorView& chosen = *options.chosen;
   const size_t last = chosen.shape.rank() - 1;
   scores.chosen = chosen.as<int32_t>();
   scores.chosen_count = static_cast<int32_t>(chosen.shape[last]);
   scores.chosen_lists = last == 2 ? static_cast<int32_t>(chosen.shape[1]) : 1;
-  scores.chosen_block = static_cast<int32_t>(block);
-  require(
-      chosen.dtype == DType::i32 && chosen.shape[0] == rows && scores.chosen_lists == kv.n_kv_heads,
-      "attention", "needs chosen tokens of each row and KV head");
+  scores.chosen_block = static_cast<int32_t>(options.chosen_block);
+  scores.chosen_pooled = options.chosen_pooled;
+  require(chosen.dtype == DType::i32 && chosen.shape[0] == rows &&
+              (last == 1 || scores.chosen_lists == kv.n_kv_heads),
+          "attention", "needs chosen tokens of each row, or of each row and KV head");
 }
 
 }  // namespace
@@ -123,7 +126,7 @@ RopeArguments rope_arguments(const RopeAppend& args) {
   arguments.rope = args.rope.as<const float>();
   arguments.q_rope = args.q_rope ? args.q_rope->as<const float>() : arguments.rope;
   if (args.magnitudes) arguments.magnitudes = args.magnitudes->as<uint64_t>();
-  arguments.rows = rows_of(args.batch, n, "rope_append");
+  arguments.rows = rows_of_step(args.batch, n, "rope_append");
   arguments.kv = args.kv;
   arguments.kv.n_kv_heads = static_cast<int32_t>(args.k.shape[1]);
   arguments.n_heads = static_cast<int32_t>(args.q.shape[1]);
@@ -194,7 +197,7 @@ void GpuBackend::attention(const ConstTensorView& q, const PagedKv& kv, const Ba
   AttentionArguments arguments;
   arguments.q = q.data;
   arguments.out = out.data;
-  arguments.rows = rows_of(batch, q.shape[0], "attention");
+  arguments.rows = rows_of_step(batch, q.shape[0], "attention");
   arguments.kv = kv;
   arguments.n_heads = static_cast<int32_t>(q.shape[1]);
   arguments.v_dim = kv.v_dim();
@@ -214,7 +217,7 @@ void GpuBackend::attention(const ConstTensorView& q, const PagedKv& kv, const Ba
     scores.sinks_dtype = options.sinks->dtype;
   }
   if (options.chosen) {
-    place_chosen(*options.chosen, options.chosen_block, kv, q.shape[0], scores);
+    place_chosen(options, kv, q.shape[0], scores);
   }
   const bool same_scores = options.chunk == 0 && options.cap == 0.0f && !options.bias;
   const bool plain = same_scores && !options.sinks && !options.chosen;
@@ -232,42 +235,6 @@ void GpuBackend::attention(const ConstTensorView& q, const PagedKv& kv, const Ba
   } else {
     attention_prefill(device_.stream(), q.dtype, arguments);
   }
-}
-
-void GpuBackend::choose_tokens(const TokenScores& args, const Batch& batch,
-                               const TensorView& chosen) {
-  const int64_t n = args.q.shape[0], heads = args.q.shape[1];
-  if (n == 0) return;
-  const std::optional<DType> element = kv_elements(args.keys.k_format);
-  require(is_compute_dtype(args.q.dtype) && element == args.q.dtype &&
-              args.scores.dtype == DType::f32 && chosen.dtype == DType::i32,
-          "choose_tokens", "needs Q and keys of one type");
-  require(args.keys.n_kv_heads == 1 && args.q.shape[2] == args.keys.head_dim &&
-              args.keys.head_dim <= kMostHeadDim && chosen.shape[0] == n &&
-              args.scores.shape[0] > 0,
-          "choose_tokens", "shapes do not fit");
-  ChoiceArguments arguments;
-  arguments.q = args.q.data;
-  if (args.weights) {
-    require(args.weights->dtype == DType::f32 && args.weights->shape == Shape{n, heads} &&
-                args.block == 1,
-            "choose_tokens", "needs weights in f32 for every head, and single tokens");
-    arguments.weights = args.weights->as<float>();
-  }
-  const int64_t lists = args.weights ? 1 : heads;
-  arguments.scores = args.scores.as<float>();
-  arguments.chosen = chosen.as<int32_t>();
-  arguments.rows = rows_of(batch, n, "choose_tokens");
-  arguments.keys = args.keys;
-  arguments.scored_rows = args.scores.shape[0];
-  arguments.positions = args.scores.shape[1] / lists;
-  arguments.n_heads = static_cast<int32_t>(heads);
-  arguments.lists = static_cast<int32_t>(lists);
-  arguments.count = static_cast<int32_t>(chosen.shape.elements() / (n * lists));
-  arguments.block = static_cast<int32_t>(args.block);
-  arguments.local_blocks = static_cast<int32_t>(args.local_blocks);
-  arguments.scale = args.scale;
-  FP8KV_GPU::choose_tokens(device_.stream(), args.q.dtype, arguments);
 }
 
 namespace {

@@ -81,6 +81,7 @@ class GpuBackend final : public Backend {
                       const AttentionWeights& weights, const RopeAppend& args) override;
   void attention(const ConstTensorView& q, const PagedKv& kv, const Batch& batch,
                  const AttentionOptions& options, const TensorView& out) override;
+  void append_pooled(const PooledAppend& args) override;
   void choose_tokens(const TokenScores& args, const Batch& batch,
                      const TensorView& chosen) override;
   void causal_conv(const TensorView& x, const CausalConv& conv, const Batch& batch) override;
@@ -104,6 +105,8 @@ class GpuBackend final : public Backend {
                    const TensorView& y) override;
   void hyper_shares(const HyperRows& rows, const HyperConfig& config,
                     const HyperShares& out) override;
+  void stream_gates(const ConstTensorView& keys, const ConstTensorView& queries,
+                    const TensorView& gates) override;
   void match_rms(const TensorView& x, const ConstTensorView& like) override;
   void cut_below(const TensorView& x, float deviations) override;
   void xielu(const TensorView& x, const Xielu& numbers) override;
@@ -133,6 +136,9 @@ class GpuBackend final : public Backend {
 NormWeights norm_weights(const ConstTensorView& x, const Norm& norm, const TensorView& out);
 
 RopeArguments rope_arguments(const RopeAppend& args);
+
+// The `n` rows of a step; errors name `op`.
+Rows rows_of_step(const Batch& batch, int64_t n, const char* op);
 
 // Places the working memory of experts() from `memory` on. Returns its size.
 size_t place_expert_scratch(ExpertArguments& args, size_t element_bytes, std::byte* memory);

@@ -26,8 +26,9 @@ void GpuBackend::causal_conv(const TensorView& x, const CausalConv& conv, const 
               (!conv.in_gate || conv.in_gate->dtype == x.dtype) &&
               (!conv.out_gate || conv.out_gate->dtype == x.dtype),
           "causal_conv", "needs one type of f32, f16 and bf16");
-  require(conv.weight.shape.elements() == channels * width && width >= 1 &&
-              width <= kMostConvWidth && (!conv.bias || conv.bias->shape.elements() == channels) &&
+  require(conv.weight.shape.elements() == channels * width && width >= 1 && conv.dilation >= 1 &&
+              conv.before() <= kMostConvBefore &&
+              (!conv.bias || conv.bias->shape.elements() == channels) &&
               (!conv.in_gate || conv.in_gate->shape == x.shape) &&
               (!conv.out_gate || conv.out_gate->shape == x.shape),
           "causal_conv", "shapes do not fit");
@@ -42,6 +43,7 @@ void GpuBackend::causal_conv(const TensorView& x, const CausalConv& conv, const 
   arguments.rows = state_rows(batch);
   arguments.channels = channels;
   arguments.width = static_cast<int32_t>(width);
+  arguments.dilation = static_cast<int32_t>(conv.dilation);
   require_grid(channels * arguments.rows.n_seqs, "causal_conv");
   FP8KV_GPU::causal_conv(device_.stream(), x.dtype, arguments);
 }

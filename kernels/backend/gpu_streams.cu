@@ -64,6 +64,19 @@ void GpuBackend::hyper_shares(const HyperRows& rows, const HyperConfig& config,
   FP8KV_GPU::hyper_shares(device_.stream(), rows.x.dtype, n, args);
 }
 
+void GpuBackend::stream_gates(const ConstTensorView& keys, const ConstTensorView& queries,
+                              const TensorView& gates) {
+  if (gates.shape.elements() == 0) return;
+  const int64_t rows = keys.shape[0] * keys.shape[1];
+  require(keys.dtype == queries.dtype && is_compute_dtype(keys.dtype) &&
+              keys.shape == queries.shape && gates.dtype == DType::f32 &&
+              gates.shape == Shape{keys.shape[0], keys.shape[1]},
+          "stream_gates", "needs two of one shape and type, f32, f16 or bf16, and gates in f32");
+  require_grid(rows, "stream_gates");
+  FP8KV_GPU::stream_gates(device_.stream(), {keys.data, keys.dtype, rows, keys.shape[2]},
+                          queries.data, gates.as<float>());
+}
+
 void GpuBackend::match_rms(const TensorView& x, const ConstTensorView& like) {
   if (x.shape.elements() == 0) return;
   require(x.dtype == like.dtype && is_compute_dtype(x.dtype) && x.shape == like.shape, "match_rms",

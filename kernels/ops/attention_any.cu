@@ -62,10 +62,12 @@ __global__ void attention_any_kernel(AttentionArguments arguments, ScoreOptions 
   const int block = options.chosen_block;
   if constexpr (kChanged) {
     if (options.chosen != nullptr) {
-      const int64_t list = static_cast<int64_t>(row) * options.chosen_lists + kv_head;
+      const int own = options.chosen_lists > 1 ? kv_head : 0;
+      const int64_t list = static_cast<int64_t>(row) * options.chosen_lists + own;
       chosen = options.chosen + list * options.chosen_count;
-      // The last block ends at the row itself.
-      const int most = options.chosen_count * block - (block - 1 - (visible.end - 1) % block);
+      // The last block ends at the row itself, or has ended before it.
+      const int last = options.chosen_pooled ? visible.end % block : (visible.end - 1) % block + 1;
+      const int most = (options.chosen_count - 1) * block + last;
       if (visible.end > most) visible.end = most;
     }
   }

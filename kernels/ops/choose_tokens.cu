@@ -13,7 +13,8 @@ constexpr int kScoreThreads = 128;
 constexpr int kHeads = 8;  // heads whose queries are in shared memory at a time
 constexpr int kChooseThreads = 256;
 
-// A block scores kScoreThreads tokens of one row, a thread each. `blocks`: for each row.
+// A block scores kScoreThreads tokens of one row, a thread each, or as many pooled keys. `blocks`:
+// for each row.
 template <typename T>
 __global__ void score_tokens_kernel(ChoiceArguments args, int first_row, int blocks) {
   after_previous();
@@ -22,10 +23,11 @@ __global__ void score_tokens_kernel(ChoiceArguments args, int first_row, int blo
   float* queries = shared.take<float>(static_cast<size_t>(head_dim) * kHeads);
   const int number = static_cast<int>(block_index().x), slot = number / blocks;
   const int row = first_row + slot, begin = number % blocks * kScoreThreads;
-  const int seen = args.rows.positions[row] + 1;
-  if (begin >= seen || seen <= args.count) return;
+  const int step = args.key_step, scored = step > 1 ? args.count - 1 : args.count;
+  const int seen = (args.rows.positions[row] + 1) / step;
+  if (begin >= seen || seen <= scored) return;
   const int token = begin + thread_index();
-  const int at = token < seen ? token : begin;
+  const int at = (token < seen ? token : begin) * step + step - 1;
   const int32_t* pages = args.rows.page_table +
                          static_cast<int64_t>(sequence_of(args.rows, row)) * args.rows.max_pages;
   const T* key = static_cast<const T*>(args.keys.k) +
@@ -120,14 +122,26 @@ __global__ void choose_tokens_kernel(ChoiceArguments args, int first_row) {
   float* partials = shared.take<float>(kChooseThreads / kWarp);
   Reached* reached = shared.take<Reached>(kChooseThreads);
   const int slot = static_cast<int>(block_index().x), row = first_row + slot / args.lists;
-  const int seen = args.rows.positions[row] / args.block + 1, thread = thread_index();
+  const int position = args.rows.positions[row], thread = thread_index();
+  const bool pooled = args.key_step > 1;
+  const int seen = pooled ? (position + 1) / args.key_step : position / args.block + 1;
+  const int count = pooled ? args.count - 1 : args.count;
   int32_t* chosen = args.chosen + (int64_t{row} * args.lists + slot % args.lists) * args.count;
-  if (seen <= args.count) {
-    for (int i = thread; i < args.count; i += kChooseThreads) chosen[i] = i < seen ? i : -1;
+  if (pooled && thread == 0) {
+    // The row's own block comes last, unless the row ends it.
+    const int own = (position + 1) % args.key_step > 0 ? seen : -1;
+    chosen[count] = seen < count ? -1 : own;
+    if (seen < count) chosen[seen] = own;
+  }
+  if (seen <= count) {
+    for (int i = thread; i < count; i += kChooseThreads) {
+      if (i < seen) chosen[i] = i;
+      if (i >= seen + (pooled ? 1 : 0)) chosen[i] = -1;
+    }
     return;
   }
   const float* scores = args.scores + int64_t{slot} * args.positions;
-  const uint32_t least = least_chosen(scores, seen, args.count, partials);
+  const uint32_t least = least_chosen(scores, seen, count, partials);
   // Each thread takes adjacent tokens, so that the list is in order.
   const int share = (seen + kChooseThreads - 1) / kChooseThreads;
   const int begin = thread * share < seen ? thread * share : seen;
@@ -145,7 +159,7 @@ __global__ void choose_tokens_kernel(ChoiceArguments args, int first_row) {
     if (i < thread) before = {before.above + reached[i].above, before.equal + reached[i].equal};
     all.above += reached[i].above;
   }
-  const int equals = args.count - all.above;  // so many are chosen, the first of them
+  const int equals = count - all.above;  // so many are chosen, the first of them
   int equal = before.equal;
   int place = before.above + (equal < equals ? equal : equals);
   for (int t = begin; t < end; ++t) {

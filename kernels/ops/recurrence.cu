@@ -8,7 +8,6 @@ namespace fp8kv::FP8KV_GPU {
 namespace {
 
 constexpr int kConvThreads = 256;
-constexpr int kTokensBefore = static_cast<int>(kMostConvWidth) - 1;
 constexpr int kColumns = static_cast<int>(kStateColumns);
 
 // The rows of a sequence, and the slot of its state.
@@ -29,15 +28,18 @@ __device__ inline OfSequence of_sequence(const StateRows& rows, int sequence) {
 }
 
 // One thread per sequence and channel, for all rows. `before` ends with the previous token.
-template <typename T>
+// A dilated convolution may reach further back, which takes registers.
+template <typename T, bool kDilated>
 __global__ void causal_conv_kernel(ConvArguments arguments) {
+  constexpr int kTokensBefore = static_cast<int>(kDilated ? kMostConvBefore : kMostConvWidth - 1);
   after_previous();
   const int64_t item = static_cast<int64_t>(block_index().x) * kConvThreads + thread_index();
   const int64_t channels = arguments.channels;
   if (item >= channels * arguments.rows.n_seqs) return;
   const int64_t channel = item % channels;
   const OfSequence of = of_sequence(arguments.rows, static_cast<int>(item / channels));
-  const int kept = arguments.width - 1, unused = kTokensBefore - kept;
+  const int last = arguments.width - 1, step = kDilated ? arguments.dilation : 1;
+  const int kept = last * step, unused = kTokensBefore - kept;
   const T* weight = static_cast<const T*>(arguments.weight) + channel * arguments.width;
   float* state = of.slot < 0 ? nullptr : arguments.state + of.slot * kept * channels + channel;
   float bias = 0.0f;
@@ -46,10 +48,11 @@ __global__ void causal_conv_kernel(ConvArguments arguments) {
 #pragma unroll
   for (int j = 0; j < kTokensBefore; ++j) {
     const bool used = j >= unused;
-    taps[j] = used ? weight[j - unused].value() : 0.0f;
+    const bool tapped = used && (j - unused) % step == 0;
+    taps[j] = tapped ? weight[(j - unused) / step].value() : 0.0f;
     before[j] = used && !of.begins ? state[(j - unused) * channels] : 0.0f;
   }
-  const float last_tap = weight[kept].value();
+  const float last_tap = weight[last].value();
   T* x = static_cast<T*>(arguments.x) + channel;
   const T *in_gate = static_cast<const T*>(arguments.in_gate),
           *out_gate = static_cast<const T*>(arguments.out_gate);
@@ -195,7 +198,8 @@ __global__ void recur_kernel(RecurrenceArguments arguments) {
 void causal_conv(Stream stream, DType dtype, const ConvArguments& arguments) {
   with_compute_type(dtype, [&]<typename T>(T) {
     const int64_t items = arguments.channels * arguments.rows.n_seqs;
-    launch("causal_conv", causal_conv_kernel<T>,
+    const bool far = arguments.dilation > 1 || arguments.width > kMostConvWidth;
+    launch("causal_conv", far ? causal_conv_kernel<T, true> : causal_conv_kernel<T, false>,
            {static_cast<unsigned>((items + kConvThreads - 1) / kConvThreads)}, kConvThreads, 0,
            stream, arguments);
   });

@@ -1,5 +1,6 @@
 // Ops on rows of models with several residual streams.
 #include "core/model/streams.h"
+#include "kernels/blocks/activation.cuh"
 #include "kernels/blocks/elements.cuh"
 #include "kernels/blocks/reduce.cuh"
 #include "kernels/launch_rows.h"
@@ -54,6 +55,23 @@ __device__ inline float sum_of(int64_t dim, Shared& shared, const Value& value) 
 // NaN stays NaN.
 __device__ inline float root(float x) {
   return x > 0.0f ? x * rsqrt_exact(x) : x;
+}
+
+// One warp per row.
+template <typename T>
+__global__ void stream_gates_kernel(const T* keys, const T* queries, float* gates, int64_t rows,
+                                    int64_t dim) {
+  after_previous();
+  const int64_t row = int64_t{block_index().x} * kWarps + warp_index();
+  if (row >= rows) return;
+  float sum = 0.0f;
+  for (int64_t i = lane_index(); i < dim; i += kWarp) {
+    sum = fused(keys[row * dim + i].value(), queries[row * dim + i].value(), sum);
+  }
+  const float product = warp_sum(sum) * rsqrt_exact(static_cast<float>(dim));
+  const float size = fabsf(product) < kLeastProduct ? kLeastProduct : fabsf(product);
+  const float signed_root = product < 0.0f ? -root(size) : product > 0.0f ? root(size) : product;
+  if (lane_index() == 0) gates[row] = activated<Activation::sigmoid>(signed_root);
 }
 
 // One block per row.
@@ -114,6 +132,15 @@ void mix_streams(Stream stream, DType dtype, const void* x, const float* shares,
   with_compute_type(dtype, [&]<typename T>(T) {
     launch("mix_streams", mix_streams_kernel<T>, grid_for(columns), kThreads, 0, stream,
            static_cast<const T*>(x), shares, how, static_cast<T*>(y), mix, columns);
+  });
+}
+
+void stream_gates(Stream stream, const ConstMatrix& keys, const void* queries, float* gates) {
+  with_compute_type(keys.dtype, [&]<typename T>(T) {
+    launch("stream_gates", stream_gates_kernel<T>,
+           {static_cast<unsigned>((keys.rows + kWarps - 1) / kWarps)}, kThreads, 0, stream,
+           static_cast<const T*>(keys.data), static_cast<const T*>(queries), gates, keys.rows,
+           keys.cols);
   });
 }
 

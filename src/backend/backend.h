@@ -116,11 +116,14 @@ class Backend : public BackendMemory {
   virtual void attention(const ConstTensorView& q, const PagedKv& kv, const Batch& batch,
                          const AttentionOptions& options, const TensorView& out) = 0;
 
+  // Stores the keys that pooled choices are made by.
+  virtual void append_pooled(const PooledAppend& args) = 0;
+
   // Chooses the tokens that each row sees: those with the highest scores among the row's own and
   // all before it. A token's score is the sum over heads of weight * max(0, scale * q . k). The
   // earlier comes first among equals, and a NaN comes last. Without weights each head chooses
-  // blocks, by the largest q . k of a block. chosen [n, count] or [n, n_heads, count] i32: see
-  // AttentionOptions
+  // blocks, by the largest q . k of a block. Pooled, blocks have one key each: see
+  // TokenScores::pooled. chosen [n, count] or [n, n_heads, count] i32: see AttentionOptions
   virtual void choose_tokens(const TokenScores& args, const Batch& batch,
                              const TensorView& chosen) = 0;
 
@@ -192,6 +195,13 @@ class Backend : public BackendMemory {
   // The shares by which rows read and write their streams: see HyperConfig.
   virtual void hyper_shares(const HyperRows& rows, const HyperConfig& config,
                             const HyperShares& out) = 0;
+
+  // How much a value counts for each stream of a row: gates[i][s] = sigmoid(r), where r is the root
+  // of |d| with the sign of d = keys[i][s] . queries[i][s] / sqrt(dim), and |d| counts as
+  // kLeastProduct at least.
+  //   keys, queries [n, streams, dim] activation dtype; gates [n, streams] f32
+  virtual void stream_gates(const ConstTensorView& keys, const ConstTensorView& queries,
+                            const TensorView& gates) = 0;
 
   // Scales each row of x to the root mean square of the same row of `like`. A mean square of x
   // below kLeastMeanSquare counts as kLeastMeanSquare. Both [n, dim] activation dtype.

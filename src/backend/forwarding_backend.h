@@ -72,6 +72,7 @@ class ForwardingBackend : public Backend {
                  const AttentionOptions& options, const TensorView& out) override {
     inner_.attention(q, kv, batch, options, out);
   }
+  void append_pooled(const PooledAppend& args) override { inner_.append_pooled(args); }
   void choose_tokens(const TokenScores& args, const Batch& batch,
                      const TensorView& chosen) override {
     inner_.choose_tokens(args, batch, chosen);
@@ -117,6 +118,10 @@ class ForwardingBackend : public Backend {
   void hyper_shares(const HyperRows& rows, const HyperConfig& config,
                     const HyperShares& out) override {
     inner_.hyper_shares(rows, config, out);
+  }
+  void stream_gates(const ConstTensorView& keys, const ConstTensorView& queries,
+                    const TensorView& gates) override {
+    inner_.stream_gates(keys, queries, gates);
   }
   void match_rms(const TensorView& x, const ConstTensorView& like) override {
     inner_.match_rms(x, like);

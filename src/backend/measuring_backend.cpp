@@ -47,6 +47,9 @@ void MeasuringBackend::attention(const ConstTensorView&, const PagedKv&, const B
                                  const AttentionOptions&, const TensorView&) {
   computes_nothing();
 }
+void MeasuringBackend::append_pooled(const PooledAppend&) {
+  computes_nothing();
+}
 void MeasuringBackend::choose_tokens(const TokenScores&, const Batch&, const TensorView&) {
   computes_nothing();
 }
@@ -89,6 +92,10 @@ void MeasuringBackend::mix_streams(const ConstTensorView&, const ConstTensorView
   computes_nothing();
 }
 void MeasuringBackend::hyper_shares(const HyperRows&, const HyperConfig&, const HyperShares&) {
+  computes_nothing();
+}
+void MeasuringBackend::stream_gates(const ConstTensorView&, const ConstTensorView&,
+                                    const TensorView&) {
   computes_nothing();
 }
 void MeasuringBackend::match_rms(const TensorView&, const ConstTensorView&) {

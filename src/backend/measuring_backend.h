@@ -32,6 +32,7 @@ class MeasuringBackend final : public Backend {
   void rope_append(const RopeAppend&) override;
   void attention(const ConstTensorView&, const PagedKv&, const Batch&, const AttentionOptions&,
                  const TensorView&) override;
+  void append_pooled(const PooledAppend&) override;
   void choose_tokens(const TokenScores&, const Batch&, const TensorView&) override;
   void causal_conv(const TensorView&, const CausalConv&, const Batch&) override;
   void recur(const Recurrence&, const Batch&, const TensorView&) override;
@@ -48,6 +49,7 @@ class MeasuringBackend final : public Backend {
   void mix_streams(const ConstTensorView&, const ConstTensorView&, const StreamSum&,
                    const TensorView&) override;
   void hyper_shares(const HyperRows&, const HyperConfig&, const HyperShares&) override;
+  void stream_gates(const ConstTensorView&, const ConstTensorView&, const TensorView&) override;
   void match_rms(const TensorView&, const ConstTensorView&) override;
   void cut_below(const TensorView&, float) override;
   void xielu(const TensorView&, const Xielu&) override;

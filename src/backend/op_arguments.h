@@ -191,16 +191,20 @@ struct ExpertMatrices {
   std::optional<TensorView> down_amax = {};
 };
 
-// A convolution of each channel over its own last tokens.
+// A convolution of each channel over its own last tokens, or over every `dilation`-th of them.
 struct CausalConv {
-  // [channels, width], model dtype, width <= kMostConvWidth; the last column is the current
+  // [channels, width], model dtype, before() <= kMostConvBefore; the last column is the current
   // token's.
   ConstTensorView weight;
   std::optional<ConstTensorView> bias;  // [channels], model dtype
-  TensorView state;  // [slots, width - 1, channels] f32: the tokens before; see Batch::states
+  TensorView state;  // [slots, before(), channels] f32: the tokens before; see Batch::states
   bool silu = true;  // SiLU follows the convolution
+  int64_t dilation = 1;
   // [n, channels], activation dtype: multiply the convolution's input, and the final output.
   std::optional<ConstTensorView> in_gate = {}, out_gate = {};
+
+  // The number of tokens before a row that it reaches.
+  int64_t before() const { return (weight.shape[weight.shape.rank() - 1] - 1) * dilation; }
 };
 
 // How rows change the state of their sequence; each head of V has a state. With t = softplus(step +
@@ -267,8 +271,23 @@ struct AttentionOptions {
   // the row, and the row itself.
   std::optional<ConstTensorView> chosen = {};
   int64_t chosen_block = 1;
+  // A row that ends a block may not see it, and its list then has count - 1 blocks: those of
+  // TokenScores::pooled.
+  bool chosen_pooled = false;
   // RopeAppend::round_to of these tokens: Q and the cache hold only numbers that this dtype has.
   DType rounded_to = DType::f32;
+};
+
+// Keys that an indexer stores. The last token of each block stores the block's key in place of its
+// own: the mean of the block's keys, normed, then rotated like the block's first token.
+struct PooledAppend {
+  ConstTensorView k;     // [n, head_dim], activation dtype; rounded to `round_to` first
+  int64_t block = 1;     // tokens of a block
+  Norm norm;             // NormKind::rms, [head_dim]
+  ConstTensorView rope;  // see RopeAppend::rope; rotates halves
+  Batch batch;
+  PagedKv keys;  // one head, in elements; only K is stored
+  DType round_to;
 };
 
 // Inputs of the choice that a sparse indexer makes.
@@ -276,9 +295,13 @@ struct TokenScores {
   ConstTensorView q;  // [n, n_heads, head_dim], activation dtype, rotated
   // [n, n_heads] f32: all heads choose together. Absent: each chooses by itself.
   std::optional<ConstTensorView> weights = {};
-  PagedKv keys;              // one head, in elements; only K is read
-  float scale = 1.0f;        // multiplies q . k
-  int64_t block = 1;         // tokens that are chosen together; REQUIRES 1 with weights
+  PagedKv keys;        // one head, in elements; only K is read
+  float scale = 1.0f;  // multiplies q . k
+  int64_t block = 1;   // tokens that are chosen together; REQUIRES 1 with weights, or `pooled`
+  // All heads together choose blocks, by the key of a block's last token, which PooledAppend
+  // stores. The row's own block is chosen too, at the end of its list, unless the row ends it.
+  // REQUIRES weights.
+  bool pooled = false;
   int64_t local_blocks = 0;  // a row's last blocks, its own among them, which are always chosen
   // [any, blocks] f32, or [any, n_heads * blocks] without weights: memory to work in; more rows are
   // faster

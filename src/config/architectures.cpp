@@ -55,6 +55,7 @@ constexpr Wrapper kOuterModels[] = {
     {"Qwen3VLForConditionalGeneration", "qwen3_vl"},
     {"Qwen3_5ForConditionalGeneration", "qwen3_5"},
     {"Qwen3_5MoeForConditionalGeneration", "qwen3_5_moe"},
+    {"Qwen4ExpForConditionalGeneration", "qwen4_exp"},
     {"SmolVLMForConditionalGeneration", "smolvlm"},
 };
 

@@ -132,6 +132,7 @@ void MultiCacheRun::advance(size_t stream, const LayerWeights& weights, const Wi
   const TensorView x = rows_of(streams_[stream], batch);
   MixedRows mixed;
   // A window is one step, from its first row to its last, so no state has to survive it.
+  forward_.add_ngrams(weights, x, {.batch = rows_.step.batch(), .kv = {}, .input = input_});
   if (config_.keeps_state(layer_)) mixed.read = forward_.recur(weights, x, rows_.step.batch(), {});
   if (!config_.attends(layer_)) return forward_.finish(weights, mixed, x, input_);
   const TensorView attended = attention_buffer(attended_, batch);

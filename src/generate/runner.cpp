@@ -85,7 +85,7 @@ uint64_t Runner::working_bytes() const {
 void Runner::gather(std::span<const StepPart> parts, StepSize computed_as) {
   step_.clear(computed_as);
   for (const StepPart& part : parts) {
-    step_.add(part.ids, *part.sequence, part.next.has_value(), part.state);
+    step_.add(part.ids, *part.sequence, part.next.has_value(), part.state, part.before);
   }
 }
 
@@ -159,7 +159,8 @@ void Runner::advance(const KvCache& cache, int64_t rows) {
   const ConstTensorView& positions = step_.batch().context_len;
   Bucket& bucket = buckets_[rows];
   // Steps with per-layer inputs are not recorded: the host looks these inputs up.
-  if (!bucket.has_run || !backend_.can_record() || config_.layer_input_dim > 0) {
+  const bool looks_up = config_.layer_input_dim > 0 || config_.ngrams;
+  if (!bucket.has_run || !backend_.can_record() || looks_up) {
     forward(cache, positions);
     bucket.has_run = true;
     return;

@@ -35,8 +35,9 @@ struct RunnerSizes {
 struct StepPart {
   std::span<const int32_t> ids;
   const KvCache::Sequence* sequence = nullptr;
-  std::optional<SamplingOptions> next;  // how to draw the next token; nullopt: draw none
-  int32_t state = -1;                   // the sequence's state slot, below RunnerSizes::states
+  std::optional<SamplingOptions> next;   // how to draw the next token; nullopt: draw none
+  int32_t state = -1;                    // the sequence's state slot, below RunnerSizes::states
+  std::span<const int32_t> before = {};  // all tokens of the sequence before `ids`
 };
 
 class Runner {

@@ -27,12 +27,12 @@ struct Active {
   size_t index = 0;
   Request request;
   KvCache::Sequence cached;
-  int32_t state = 0;  // slot of the sequence's states
-  int32_t last_id = 0;
+  int32_t state = 0;         // slot of the sequence's states
+  std::vector<int32_t> ids;  // the prompt, then the drawn tokens
   int64_t new_tokens = 0;
   bool stopped = false;
 
-  int64_t prompt_size() const { return static_cast<int64_t>(request.prompt.size()); }
+  int64_t prompt_size() const { return std::ssize(ids) - new_tokens; }
   bool in_prompt() const { return cached.tokens < prompt_size(); }
 };
 
@@ -85,7 +85,8 @@ class Schedule {
       free_states_.pop_back();
       sequence.request = *std::move(next_);
       next_.reset();
-      stats_.prompt_tokens += sequence.request.prompt.size();
+      sequence.ids = std::move(sequence.request.prompt);
+      stats_.prompt_tokens += sequence.ids.size();
       stats_.prompt_pages += static_cast<uint64_t>(KvCache::pages_for(sequence.prompt_size()));
       stats_.shared_pages += static_cast<uint64_t>(KvCache::pages_for(sequence.cached.tokens));
       active_.push_back(std::move(sequence));
@@ -146,10 +147,12 @@ class Schedule {
       const int64_t count = std::min(room, sequence.prompt_size() - begin);
       extend(sequence, count);
       room -= count;
-      StepPart part{std::span(sequence.request.prompt).subspan(begin, count),
+      const std::span<const int32_t> ids(sequence.ids);
+      StepPart part{ids.subspan(static_cast<size_t>(begin), static_cast<size_t>(count)),
                     &sequence.cached,
                     {},
-                    sequence.state};
+                    sequence.state,
+                    ids.first(static_cast<size_t>(begin))};
       if (!sequence.in_prompt()) {
         part.next = sequence.request.sampling;
         members.push_back(&sequence);
@@ -171,8 +174,9 @@ class Schedule {
     for (Active& sequence : active_) {
       if (sequence.in_prompt()) continue;
       extend(sequence, 1);
-      parts.push_back({std::span(&sequence.last_id, 1), &sequence.cached, sequence.request.sampling,
-                       sequence.state});
+      const std::span<const int32_t> ids(sequence.ids);
+      parts.push_back({ids.last(1), &sequence.cached, sequence.request.sampling, sequence.state,
+                       ids.first(ids.size() - 1)});
       members.push_back(&sequence);
     }
     if (parts.empty()) return;
@@ -216,7 +220,7 @@ class Schedule {
     if (stats_.new_tokens == 0) stats_.first_token_seconds = seconds_since(start_);
     ++stats_.new_tokens;
     ++sequence.new_tokens;
-    sequence.last_id = id;
+    sequence.ids.push_back(id);
     sequence.stopped = is_in(options_.stop_ids, id) || is_in(sequence.request.stop_ids, id);
     if (sequence.stopped) return;
     if (sequence.request.logprobs) events_.logprobs(sequence.index, found);

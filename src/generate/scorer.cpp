@@ -123,7 +123,8 @@ class ScoredBatch {
                                     static_cast<size_t>(each.end - each.begin)),
                        &each.of->cached,
                        {},
-                       each.of->state});
+                       each.of->state,
+                       std::span(alternative.ids).first(static_cast<size_t>(each.begin))});
       for (int64_t at = each.begin; at < each.end; ++at) {
         const size_t before = asked.size();
         ask(each, at, rows.size(), asked);

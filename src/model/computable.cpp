@@ -3,17 +3,21 @@
 #include <string>
 
 #include "base/error.h"
+#include "model/computable_streams.h"
 
 namespace fp8kv {
-namespace {
 
-[[noreturn]] void refuse(const ModelConfig& config, const std::string& found,
-                         const std::string& expected) {
+void refuse_computing(const ModelConfig& config, const std::string& found,
+                      const std::string& expected) {
   throw Error(
       cat(config.architecture, ": ", found, ", expected ", expected),
       "the forward pass computes no other models; see BlockConfig in src/core/model/block.h and "
       "src/model/computable.cpp");
 }
+
+namespace {
+
+constexpr auto refuse = refuse_computing;
 
 // Checks that a layer reads its own cache, or an earlier layer's with heads of the same number and
 // size.
@@ -64,9 +68,31 @@ int64_t rotated_dim(const ModelConfig& config, int64_t index) {
   return part > 0 ? part : config.layer(index).k_head_dim;
 }
 
+// Checks an indexer whose keys are pooled.
+void check_pooled(const ModelConfig& config) {
+  const IndexerConfig& indexer = *config.indexer;
+  if (config.latent || indexer.by_kv_head || indexer.block < 2 || indexer.local_blocks != 0) {
+    refuse(config, cat("an indexer pools keys of blocks of ", indexer.block),
+           "blocks of 2 tokens or more, for KV heads that all see the same");
+  }
+  for (int64_t index = 0; index < config.n_layers(); ++index) {
+    const LayerDescription& layer = config.layer(index);
+    if (layer.index_bytes == 0) continue;
+    const int32_t rope = config.layer_ropes[static_cast<size_t>(index)];
+    const bool halves =
+        rope >= 0 && config.ropes[static_cast<size_t>(rope)].pairs == RopePairs::halves;
+    if (layer.mixing == Mixing::full && halves && rotated_dim(config, index) == indexer.rope_dim)
+      continue;
+    refuse(config,
+           cat("layer ", index, " has an indexer that rotates ", indexer.rope_dim, " elements"),
+           "full attention that rotates as many, in halves");
+  }
+}
+
 void check_indexer(const ModelConfig& config) {
   if (!config.indexer) return;
   const IndexerConfig& indexer = *config.indexer;
+  if (indexer.pooled) return check_pooled(config);
   if (!norms_input(config.block.norm_place)) {
     refuse(config, "an indexer is in blocks without a norm before them", "a norm");
   }
@@ -275,59 +301,6 @@ void check_swiglus(const ModelConfig& config) {
   }
 }
 
-// Checks that gate cuts, LAuReL and streams are in blocks for which the forward pass computes them.
-void check_streams(const ModelConfig& config) {
-  const BlockConfig& block = config.block;
-  if (!config.gate_cuts.empty() && !block.gated) {
-    refuse(config, "a gate that is cut off is in blocks without one", "gated ones");
-  }
-  if (config.laurel_rank > 0 && (block.parallel || !norms_input(block.norm_place))) {
-    refuse(config, "attention has a way around it in blocks side by side, or without a norm before",
-           "blocks in turn with one");
-  }
-  if (!config.streams) return;
-  const StreamsConfig& streams = *config.streams;
-  if (streams.count < 2 || streams.count > kMostStreams || streams.active < 0 ||
-      streams.active >= streams.count) {
-    refuse(config, cat("stream ", streams.active, " of ", streams.count, " is computed with"),
-           cat("one of 2 to ", kMostStreams));
-  }
-  if (config.layer_input_dim == 0 || config.recurrence || block.layer_scale) {
-    refuse(config, "several streams are in layers that keep a state, or have a scale",
-           "layers with attention and an input of their own");
-  }
-}
-
-// Checks that hyper-connections are in blocks for which the forward pass computes them.
-void check_hyper(const ModelConfig& config) {
-  if (!config.hyper) return;
-  const BlockConfig& block = config.block;
-  if (config.hyper->count < 2 || config.hyper->count > kMostStreams) {
-    refuse(config, cat(config.hyper->count, " streams are connected"), cat("2 to ", kMostStreams));
-  }
-  const bool inputs = config.layer_input_dim > 0 || config.laurel_rank > 0 || config.streams;
-  if (inputs || block.layer_scale || block.parallel) {
-    refuse(config, "hyper-connections are in layers with another way around their blocks",
-           "attention, then a feed-forward part");
-  }
-  const bool multiplied = block.residual_multiplier != 1.0 ||
-                          block.attention_out_multiplier != 1.0 || block.down_multiplier != 1.0;
-  const bool of_experts =
-      config.experts && (config.experts->beside_dense || config.experts->post_norm ||
-                         config.experts->multiplier != 1.0);
-  if (block.norm_place != NormPlace::before || multiplied || of_experts) {
-    refuse(config, "hyper-connections are around blocks whose output is normed or multiplied",
-           "plain outputs");
-  }
-  for (int64_t index = 0; index < config.n_layers(); ++index) {
-    if (config.attends(index) && !config.keeps_state(index) &&
-        config.layer(index).feed_forward != FeedForward::none)
-      continue;
-    refuse(config, cat("layer ", index, " has hyper-connections"),
-           "attention and a feed-forward part");
-  }
-}
-
 void check_experts(const ModelConfig& config) {
   const BlockConfig& block = config.block;
   if (!config.experts) return;
@@ -364,8 +337,7 @@ void check_computable(const ModelConfig& config) {
   check_convolution(config);
   check_experts(config);
   check_swiglus(config);
-  check_streams(config);
-  check_hyper(config);
+  check_streams_computable(config);
 }
 
 }  // namespace fp8kv

@@ -45,6 +45,7 @@ Embedding::Embedding(const Checkpoint& checkpoint, const ModelConfig& config, Ba
   if (config.embed_norm) norm_ = loader.embed_norm(norm_weights_);
   streams_ = loader.outers(TensorRole::stream_in);
   if (config.layer_input_dim > 0) inputs_.emplace(checkpoint, config, backend, table);
+  if (config.ngrams) ngrams_.emplace(checkpoint, config, backend);
 }
 
 std::vector<const Tensor*> Embedding::weights() const {
@@ -87,6 +88,7 @@ void Embedding::embed_tokens(const Step& step, const TensorView& x) {
 }
 
 std::optional<ConstTensorView> Embedding::layer_input(const Step& step, int64_t index) {
+  if (ngrams_) return ngrams_->of(step, index);
   if (!inputs_) return std::nullopt;
   return inputs_->of(step, embedded(step), index);
 }

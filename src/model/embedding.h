@@ -9,6 +9,7 @@
 #include "checkpoint/checkpoint.h"
 #include "core/model/config.h"
 #include "model/layer_inputs.h"
+#include "model/ngram_inputs.h"
 #include "model/row_table.h"
 #include "model/step.h"
 
@@ -26,8 +27,9 @@ class Embedding {
   // several streams, x is [rows, streams * dim].
   void embed(const Step& step, const TensorView& x);
 
-  // The input that layer `index` has beside the stream, for models with such inputs. Valid until
-  // the next call.   [rows, layer_input_dim] activation dtype
+  // The input that layer `index` has beside the stream, for layers with such an input: its
+  // per-layer embeddings, or the rows of its n-grams. Valid until the next call.
+  //   [rows, layer_input_dim or NgramConfig::dim] activation dtype
   std::optional<ConstTensorView> layer_input(const Step& step, int64_t index);
 
   std::vector<const Tensor*> weights() const;  // all held tensors
@@ -51,6 +53,7 @@ class Embedding {
   std::vector<Tensor> norm_weights_;
   Tensor tokens_;  // [kRowsAtOnce, embed_dim]: rows before `up_`
   std::optional<LayerInputs> inputs_;
+  std::optional<NgramInputs> ngrams_;
   std::vector<Tensor> streams_;  // [dim, dim]: of each stream but the first
   Tensor stream_;                // [rows, dim]: one of these
   Tensor embedded_;              // [rows, dim]: on the way to a layer's input, or to streams

@@ -67,6 +67,7 @@ Forward::Forward(Backend& backend, const ModelConfig& config, int64_t max_rows,
   }
   if (config.streams) streams_.emplace(memory_, config);
   if (config.hyper) hyper_.emplace(memory_, config);
+  if (config.ngrams) ngrams_.emplace(memory_, config);
   if (config.laurel_rank > 0) laurel_.emplace(memory_, config);
   if (config.experts || config.hyper || !all_add_plainly(config)) {
     output_ = memory_.rows(config.dim);
@@ -82,8 +83,13 @@ Forward::Forward(Backend& backend, const ModelConfig& config, int64_t max_rows,
   }
 }
 
-TensorView Forward::recur(const LayerWeights& weights, const ConstTensorView& x, const Batch& batch,
-                          const LayerState& state) {
+void Forward::add_ngrams(const LayerWeights& weights, const TensorView& x, const LayerStep& step) {
+  if (weights.ngrams) ngrams_->run(*weights.ngrams, step.input.value(), x, step.batch, step.state);
+}
+
+TensorView Forward::recur(const LayerWeights& weights, const ConstTensorView& rows,
+                          const Batch& batch, const LayerState& state) {
+  const ConstTensorView x = hyper_ ? hyper_->read(weights.attn_hyper.value(), rows) : rows;
   const double multiplier = config_.recurrence->multipliers.in;
   return state_->run(*weights.state, entered(x, attn_input(weights, x.shape[0]), multiplier), batch,
                      state);
@@ -106,6 +112,7 @@ TensorView Forward::view_of(const Tensor& buffer, int64_t rows, int64_t width) c
 void Forward::layer(int64_t index, const LayerWeights& weights, const TensorView& x,
                     const LayerStep& step) {
   MixedRows mixed;
+  add_ngrams(weights, x, step);
   if (config_.attends(index)) {
     AttentionInputs inputs = project(index, weights, x, step.batch, step.kv, step.magnitudes);
     if (step.part == LayerPart::whole) {
@@ -226,7 +233,10 @@ void Forward::attend(int64_t index, const AttentionInputs& inputs, const Batch& 
   if (config_.has_sinks(index)) options.sinks = inputs.sinks.value();
   options.rounded_to = config_.dtype;
   options.chosen = inputs.chosen;
-  if (inputs.chosen) options.chosen_block = config_.indexer->block;
+  if (inputs.chosen) {
+    options.chosen_block = config_.indexer->block;
+    options.chosen_pooled = config_.indexer->pooled;
+  }
   backend_.attention(inputs.q, kv, batch, options, out);
 }
 
@@ -241,7 +251,7 @@ void Forward::head(const HeadWeights& weights, const TensorView& x, const ConstT
     backend_.embed(x, rows, chosen);
   }
   const BlockConfig& block = config_.block;
-  if (block.norm_place != NormPlace::after_add) backend_.norm(chosen, weights.norm.value(), chosen);
+  if (norms_end(block.norm_place)) backend_.norm(chosen, weights.norm.value(), chosen);
   ConstTensorView last = chosen;
   if (weights.down) {
     const TensorView down = down_.first(rows.shape[0]);

@@ -20,6 +20,7 @@
 #include "model/parts/sparse/indexer.h"
 #include "model/parts/state.h"
 #include "model/parts/streams/hyper.h"
+#include "model/parts/streams/ngram_forward.h"
 #include "model/parts/streams/streams.h"
 #include "model/weights/weights.h"
 
@@ -39,9 +40,10 @@ struct LayerStep {
   LayerPart part = LayerPart::whole;
   // Q, K and V are observed as they are cached; see RopeAppend. Absent: they are not.
   std::optional<TensorView> magnitudes = {};
-  LayerState state = {};                      // of a layer that keeps one; see Batch::states
-  std::optional<ConstTensorView> input = {};  // the layer's own, from Embedding, if it has one
-  TokenChoice choice = {};                    // of a sparse indexer; not for LayerPart::up_to_kv
+  LayerState state = {};  // of a layer that keeps one; see Batch::states
+  // The layer's own, from Embedding, if it has one: see LayerInput, or NgramWeights.
+  std::optional<ConstTensorView> input = {};
+  TokenChoice choice = {};  // of a sparse indexer; not for LayerPart::up_to_kv
 };
 
 // Scratch memory and the forward pass, for steps of up to `max_rows` rows and positions below
@@ -55,6 +57,10 @@ class Forward {
   // [n, streams * dim], here and below.
   void layer(int64_t index, const LayerWeights& weights, const TensorView& x,
              const LayerStep& step);
+
+  // Adds what a layer with n-grams adds to x before its blocks. Callers of the steps of `layer`
+  // call this first, in every layer.
+  void add_ngrams(const LayerWeights& weights, const TensorView& x, const LayerStep& step);
 
   // Runs rows x [n, dim] through layer `index`, which keeps a state, up to its last product.
   // [n, v_width]
@@ -142,6 +148,7 @@ class Forward {
   std::optional<IndexerForward> indexer_;
   std::optional<StreamsForward> streams_;
   std::optional<HyperForward> hyper_;
+  std::optional<NgramForward> ngrams_;
   std::optional<LaurelForward> laurel_;
   std::optional<AttentionGateForward> attention_gate_;
   Tensor output_;      // [max_rows, dim]: of a block that is not added to the stream unchanged

@@ -28,7 +28,10 @@ void Forward::finish(const LayerWeights& weights, const MixedRows& mixed, const 
 void Forward::finish_hyper(const LayerWeights& weights, const MixedRows& mixed,
                            const TensorView& rows) {
   const TensorView x = hyper_->read(weights.attn_hyper.value(), rows);
-  hyper_->write(product(weights.o, heads_output(weights, mixed.attended.value(), x)), rows);
+  const TensorView mixed_rows =
+      mixed.read ? product(weights.state->out, *mixed.read)
+                 : product(weights.o, heads_output(weights, mixed.attended.value(), x));
+  hyper_->write(mixed_rows, rows);
   const TensorView in = hyper_->read(weights.ffn_hyper.value(), rows);
   hyper_->write(weights.experts ? mix(weights, in) : product(weights.down, hidden(weights, in)),
                 rows);

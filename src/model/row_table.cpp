@@ -1,9 +1,8 @@
 #include "model/row_table.h"
 
-#include <algorithm>
-#include <cstring>
-#include <numeric>
+#include <vector>
 
+#include "model/read_rows.h"
 #include "model/weights/weight_loader.h"
 
 namespace fp8kv {
@@ -28,26 +27,12 @@ RowTable::RowTable(const Checkpoint& checkpoint, const ModelConfig& config, Back
 void RowTable::rows(std::span<const int32_t> host_ids, const ConstTensorView& ids,
                     const TensorView& out) {
   if (!file_) return backend_.embed(view_, ids, out);
-  read_rows(host_ids);
+  const std::vector<int64_t> all(host_ids.begin(), host_ids.end());
+  rows_.resize(all.size() * row_bytes_);
+  read_rows(all, row_bytes_, rows_.data(), [&](int64_t id, std::span<std::byte> to) {
+    file_->read(begin_ + static_cast<uint64_t>(id) * row_bytes_, to);
+  });
   backend_.copy_in(out, {rows_.data(), out.dtype, out.shape});
-}
-
-// rows_[i] = the row of ids[i], each read once.
-void RowTable::read_rows(std::span<const int32_t> ids) {
-  rows_.resize(ids.size() * row_bytes_);
-  std::vector<size_t> order(ids.size());
-  std::iota(order.begin(), order.end(), size_t{0});
-  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return ids[a] < ids[b]; });
-  const std::byte* last = nullptr;
-  for (size_t i = 0; i < order.size(); ++i) {
-    std::byte* to = rows_.data() + order[i] * row_bytes_;
-    if (i > 0 && ids[order[i]] == ids[order[i - 1]]) {
-      std::memcpy(to, last, row_bytes_);
-    } else {
-      file_->read(begin_ + static_cast<uint64_t>(ids[order[i]]) * row_bytes_, {to, row_bytes_});
-    }
-    last = to;
-  }
 }
 
 }  // namespace fp8kv

@@ -34,8 +34,6 @@ class RowTable {
   const Tensor& table() const { return table_; }  // empty if rows are read from the file
 
  private:
-  void read_rows(std::span<const int32_t> ids);
-
   Backend& backend_;
   Tensor table_;  // empty if rows are read from the file
   TensorView view_;

@@ -36,15 +36,23 @@ void Step::clear(StepSize computed_as) {
        {&ids_, &positions_, &slots_, &page_table_, &context_len_, &last_rows_, &states_}) {
     values->clear();
   }
+  history_.clear();
+  places_.clear();
   indptr_ = {0};
   computed_as_ = computed_as;
 }
 
 void Step::add(std::span<const int32_t> ids, const KvCache::Sequence& sequence, bool wants_next,
-               int32_t state) {
+               int32_t state, std::span<const int32_t> before) {
   const auto count = static_cast<int64_t>(ids.size());
   FP8KV_ASSERT(count > 0 && sequence.tokens >= count);
   FP8KV_ASSERT(static_cast<int64_t>(sequence.pages.size()) <= max_pages_);
+  const size_t begin = history_.size();
+  history_.insert(history_.end(), before.begin(), before.end());
+  for (const int32_t id : ids) {
+    places_.push_back({begin, history_.size()});
+    history_.push_back(id);
+  }
   ids_.insert(ids_.end(), ids.begin(), ids.end());
   for (int64_t position = sequence.tokens - count; position < sequence.tokens; ++position) {
     positions_.push_back(static_cast<int32_t>(position));
@@ -61,6 +69,8 @@ void Step::add(std::span<const int32_t> ids, const KvCache::Sequence& sequence, 
 void Step::pad(int64_t rows, int32_t first_page) {
   for (int32_t slot = first_page * kPageSize; this->rows() < rows; ++slot) {
     last_rows_.push_back(static_cast<int32_t>(ids_.size()));
+    places_.push_back({history_.size(), history_.size()});
+    history_.push_back(0);
     ids_.push_back(0);
     positions_.push_back(0);
     slots_.push_back(slot);
@@ -69,6 +79,17 @@ void Step::pad(int64_t rows, int32_t first_page) {
     states_.push_back(-1);
     page_table_.push_back(first_page);
     page_table_.resize(context_len_.size() * static_cast<size_t>(max_pages_), first_page);
+  }
+}
+
+void Step::newest_first(int64_t row, int64_t most, std::vector<int32_t>& out) const {
+  const auto at = static_cast<size_t>(row);
+  const int64_t count = std::min<int64_t>(most, int64_t{positions_[at]} + 1);
+  const auto [begin, end] = places_[at];
+  FP8KV_ASSERT(static_cast<int64_t>(end + 1 - begin) >= count);
+  out.clear();
+  for (int64_t back = 0; back < count; ++back) {
+    out.push_back(history_[end - static_cast<size_t>(back)]);
   }
 }
 

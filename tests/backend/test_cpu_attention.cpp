@@ -100,6 +100,19 @@ TEST_CASE("attention: each KV head sees the blocks that are chosen for it") {
   check_everywhere({.n_heads = 7, .n_kv_heads = 1, .head_dim = 6, .chosen = {4, 3}});
 }
 
+TEST_CASE("attention: all heads see the pooled blocks that are chosen, and the row's own") {
+  for (const test::ChosenBlocks& chosen :
+       {test::ChosenBlocks{2, 3, true}, {4, 5, true}, {3, 128, true}}) {
+    CAPTURE(chosen.count);
+    CAPTURE(chosen.block);
+    check_everywhere({.n_heads = 6,
+                      .dtype = DType::f8_e4m3,
+                      .chosen = chosen,
+                      .sequences = {{40, 40}, {many(700), 2}, {1, 1}}});
+  }
+  check_everywhere({.n_heads = 7, .n_kv_heads = 1, .head_dim = 6, .chosen = {4, 3, true}});
+}
+
 TEST_CASE("attention: sees no further back than the beginning of its chunk") {
   for (const int64_t chunk : {1, 5, 16, 300, 5000}) {
     CAPTURE(chunk);

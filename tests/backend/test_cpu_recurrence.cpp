@@ -28,6 +28,8 @@ std::vector<Named> scenes() {
        {.update = StateUpdate::add, .skip = true, .least_step = 0.5f, .most_step = 0.9f}});
   all.push_back({"add, with gates around the convolution",
                  {.update = StateUpdate::add, .conv_bias = true, .conv_gated = true}});
+  all.push_back({"add, with a convolution over every third token",
+                 {.update = StateUpdate::add, .dilation = 3, .lengths = {14, 1, 5}}});
   all.push_back({"delta, with a step for each row",
                  {.k_heads = 3, .k_dim = 9, .v_heads = 3, .by_row = true, .most_strength = 2.0f}});
   all.push_back({"delta, with decays that have a least logarithm",
@@ -94,6 +96,9 @@ TEST_CASE("recur and causal_conv: what is kept after all rows is that of any oth
     add.conv_bias = add.skip = true;
     RecurrenceScene gated = add;
     gated.conv_gated = true;
+    RecurrenceScene dilated = add;
+    dilated.dilation = width < 5 ? 3 : 1;
+    all.push_back({cat("a convolution of ", width, " over every third token"), dilated});
     RecurrenceScene limited = add;
     limited.least_step = 0.5f;
     limited.most_step = 0.9f;

@@ -88,6 +88,25 @@ TEST_CASE("choose_tokens: each head chooses blocks by their highest score, and i
   }
 }
 
+TEST_CASE("choose_tokens: by pooled keys all heads choose whole blocks, and the row's own") {
+  for (const CpuIsa isa : test::available_isas()) {
+    const auto backend = make_cpu_backend(3, isa);
+    for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
+      for (const int64_t block : {2, 3, 4, 128}) {
+        CAPTURE(std::string(cpu_isa_name(isa)));
+        CAPTURE(std::string(dtype_name(dtype)));
+        CAPTURE(block);
+        ChoiceScene scene{.count = 3, .block = block, .pooled = true, .dtype = dtype};
+        CHECK(test::run_choice(*backend, scene) == scene.expected());
+        scene.before = test::kSlow ? 40 : 290;
+        scene.n_heads = 9;
+        scene.head_dim = 20;
+        CHECK(test::run_choice(*backend, scene) == scene.expected());
+      }
+    }
+  }
+}
+
 TEST_CASE("sparse attention: with every token chosen it has the bits of attention to all") {
   for (const CpuIsa isa : test::available_isas()) {
     const auto backend = make_cpu_backend(2, isa);

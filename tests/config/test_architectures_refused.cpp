@@ -52,7 +52,8 @@ constexpr const char* kSupported =
     "OlmoForCausalLM, OlmoHybridForCausalLM, PersimmonForCausalLM, "
     "Phi4MultimodalForCausalLM, Phi4MMForCausalLM, PhimoeForCausalLM, PhiMoEForCausalLM, "
     "Qwen3OmniMoeForConditionalGeneration, Qwen3VLMoeForConditionalGeneration, "
-    "SarvamMLAForCausalLM, SarvamMoEForCausalLM, SeedOssForCausalLM, SolarOpenForCausalLM, "
+    "Qwen4ExpForCausalLM, SarvamMLAForCausalLM, SarvamMoEForCausalLM, SeedOssForCausalLM, "
+    "SolarOpenForCausalLM, "
     "Step3p5ForCausalLM, Step3p7ForConditionalGeneration, VaultGemmaForCausalLM, "
     "Exaone4_5_ForConditionalGeneration, Gemma3ForConditionalGeneration, "
     "Gemma3nForConditionalGeneration, Gemma4ForConditionalGeneration, "
@@ -64,7 +65,8 @@ constexpr const char* kSupported =
     "NemotronH_Nano_Omni_Reasoning_V3, NemotronH_Nano_VL_V2, NemotronH_Omni_Reasoning_V3, "
     "Qwen2VLForConditionalGeneration, Qwen2_5OmniForConditionalGeneration, Qwen2_5OmniModel, "
     "Qwen2_5_VLForConditionalGeneration, Qwen3VLForConditionalGeneration, "
-    "Qwen3_5ForConditionalGeneration, Qwen3_5MoeForConditionalGeneration and "
+    "Qwen3_5ForConditionalGeneration, Qwen3_5MoeForConditionalGeneration, "
+    "Qwen4ExpForConditionalGeneration and "
     "SmolVLMForConditionalGeneration";
 
 // The config.json of this architecture with one member set to a JSON value.

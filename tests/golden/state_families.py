@@ -46,7 +46,31 @@ LFM3 = without(family("Lfm3ForCausalLM", "lfm3", norm_eps=0.02, num_hidden_layer
                       layer_types=[CONV, CONV, FULL, CONV, WINDOW], use_sandwich_norm=True, use_attention_gate=True, pad_token_id=0, **TIED),
                "rms_norm_eps", "rope_theta", "hidden_act")
 
+# Buffers that transformers makes from the config. Files may have them.
+DERIVED = ("ple_embedding.layer_multipliers", "ple_embedding.ngram_heads_vocab_sizes", "ple_embedding.ngram_heads_offsets")
+QWEN4_EXP = without(family("Qwen4ExpForCausalLM", "qwen4_exp_text", num_hidden_layers=4, layer_types=[LINEAR, "indexed_attention", LINEAR, FULL],
+                           head_dim=16, eos_token_id=[46, 2], linear_conv_kernel_dim=4, linear_key_head_dim=10, linear_value_head_dim=6,
+                           linear_num_key_heads=2, linear_num_value_heads=4, moe_intermediate_size=24, shared_expert_intermediate_size=20,
+                           num_experts=6, num_experts_per_tok=2, norm_topk_prob=True, attention_bias=False, attn_output_gate=True,
+                           mamba_ssm_dtype="float32", hc_count=4, hc_lowrank=10, ple_layer_ids=[3], ple_embed_dim=12, ple_conv_kernel_size=4, ngram_size=3,
+                           heads_per_ngram=2, ngram_vocab_size_base=50, make_ngram_vocab_size_divisible_by=8, seed=1234, split_ngram_parts=4,
+                           indexer_n_heads=12, indexer_kv_heads=1, indexer_head_dim=10, indexer_budget=12, indexer_compress_ratio=4,
+                           rope_parameters={"rope_type": "default", "rope_theta": 10000.0, "partial_rotary_factor": 0.25,
+                                            "mrope_interleaved": True, "mrope_section": [1, 1, 0]}, **UNTIED), "rope_theta", "intermediate_size")
+QWEN4_EXP_SEVEN = {**without(QWEN4_EXP, "layer_types"), **SEVEN, "hidden_size": 35, "head_dim": 8, "num_hidden_layers": 4, "full_attention_interval": 2, "hc_count": 3,
+                   "hc_lowrank": 7, "ple_layer_ids": [3, 1], "ple_embed_dim": 9, "ple_conv_kernel_size": 2, "ngram_size": 4, "heads_per_ngram": 1,
+                   "ngram_vocab_size_base": 30, "make_ngram_vocab_size_divisible_by": 3, "seed": 77, "split_ngram_parts": 3, "output_gate_type": "sigmoid",
+                   "norm_topk_prob": False, "indexer_n_heads": 11, "indexer_head_dim": 8, "indexer_budget": 15, "indexer_compress_ratio": 5,
+                   "linear_num_key_heads": 1, "linear_num_value_heads": 3, "num_experts_per_tok": 3}
+QWEN4_EXP_PLAIN = {**without(QWEN4_EXP, "torch_dtype", "ple_layer_ids", "norm_topk_prob", "attn_output_gate", "mamba_ssm_dtype", "hc_count"), "dtype": "float32",
+                   "num_hidden_layers": 2, "layer_types": [LINEAR, "qwen_sparse_attention"], "num_key_value_heads": 4, "hidden_size": 24, "head_dim": 12,
+                   "rope_parameters": {"rope_type": "default", "rope_theta": 500.0, "partial_rotary_factor": 0.5}, "indexer_head_dim": 6,
+                   "indexer_budget": 4, "indexer_compress_ratio": 2, **TIED}
+
 CASES = {
+    "qwen4-exp": QWEN4_EXP,
+    "qwen4-exp-seven": {**QWEN4_EXP_SEVEN, "eos_token_id": 69},
+    "qwen4-exp-plain": {**QWEN4_EXP_PLAIN, "layer_types": [LINEAR, "indexed_attention"]},
     "olmo-hybrid": OLMO_HYBRID,
     "olmo-hybrid-rope": {**OLMO_HYBRID, "num_hidden_layers": 3, "layer_types": [FULL, LINEAR, FULL], "num_attention_heads": 7,
                          "num_key_value_heads": 1, "hidden_size": 42, "linear_num_key_heads": 3, "linear_num_value_heads": 3,

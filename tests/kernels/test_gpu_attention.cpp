@@ -162,7 +162,7 @@ TEST_CASE("gpu attention: each KV head sees the blocks that are chosen for it") 
     for (const DType cache : test::cache_types()) {
       CAPTURE(std::string(dtype_name(activations)));
       CAPTURE(std::string(dtype_name(cache)));
-      for (const test::ChosenBlocks& chosen : {test::ChosenBlocks{1, 7}, {3, 5}}) {
+      for (const test::ChosenBlocks& chosen : {test::ChosenBlocks{1, 7}, {3, 5}, {3, 4, true}}) {
         check_everywhere({.n_heads = 6,
                           .activations = activations,
                           .cache = cache,

@@ -14,6 +14,7 @@ TEST_CASE("gpu recur and causal_conv: what double precision gives, for every com
   RecurrenceScene delta{.k_dim = 6, .v_dim = 5, .skip = true, .lengths = {7, 1, 3}};
   RecurrenceScene by_row{.k_heads = 4, .k_dim = 6, .v_dim = 5, .by_row = true};
   delta.conv_bias = by_row.conv_gated = true;
+  delta.dilation = 3;
   RecurrenceScene bounded = by_row;
   bounded.least_log_decay = -1.5f;
   for (RecurrenceScene* scene : {&delta, &by_row, &bounded}) {
@@ -44,6 +45,7 @@ TEST_CASE("gpu recur and causal_conv: what double precision gives, however rows 
                        .most_step = 0.9f};
   RecurrenceScene gated = add;
   gated.conv_gated = true;
+  skip.dilation = 2;
   RecurrenceScene by_row{
       .k_heads = 4, .k_dim = 9, .v_dim = 34, .by_row = true, .most_strength = 2.0f};
   RecurrenceScene bounded = by_row;

@@ -8,6 +8,7 @@
 #include "support/backends/compare.h"
 #include "support/backends/gpu_backends.h"
 #include "support/backends/latent_scene.h"
+#include "support/backends/pooled_scene.h"
 
 namespace fp8kv {
 
@@ -50,6 +51,46 @@ TEST_CASE("gpu choose_tokens: each head chooses blocks by their highest score, a
         scene.n_heads = 4;
         CHECK(test::run_choice(*gpu, scene) == scene.expected());
       }
+    }
+  }
+}
+
+TEST_CASE("gpu choose_tokens: by pooled keys all heads choose whole blocks, and the row's own") {
+  for (const auto& [name, make] : test::gpu_backends()) {
+    CAPTURE(name);
+    const auto gpu = make();
+    for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
+      for (const int64_t block : {2, 3, 128}) {
+        CAPTURE(std::string(dtype_name(dtype)));
+        CAPTURE(block);
+        test::ChoiceScene scene{.count = 3, .block = block, .pooled = true, .dtype = dtype};
+        CHECK(test::run_choice(*gpu, scene) == scene.expected());
+        scene.before = 90;
+        scene.n_heads = 9;
+        CHECK(test::run_choice(*gpu, scene) == scene.expected());
+      }
+    }
+  }
+}
+
+TEST_CASE("gpu append_pooled: the CPU's keys within rounding, however rows are cut") {
+  const auto cpu = make_cpu_backend(2);
+  for (const auto& [name, make] : test::gpu_backends()) {
+    CAPTURE(name);
+    const auto gpu = make();
+    for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
+      CAPTURE(std::string(dtype_name(dtype)));
+      const test::PooledScene scene{.dtype = dtype};
+      const std::vector<float> expected = run_pooled(*cpu, scene, {scene.tokens});
+      const std::vector<float> found = run_pooled(*gpu, scene, {scene.tokens});
+      std::vector<double> allowed;
+      for (const float key : expected) {
+        // Three times it is rounded to the type, and a mean or a product in between.
+        allowed.push_back(16 * test::kUnitF32 + 4 * test::rounding_of(double{key}, dtype) +
+                          (dtype == DType::f32 ? 0.0 : 4 * test::rounding_of(1.0, dtype)));
+      }
+      test::expect_close(found, std::vector<double>(expected.begin(), expected.end()), allowed);
+      CHECK(run_pooled(*gpu, scene, {1, 1, 3, scene.tokens - 5}) == found);
     }
   }
 }

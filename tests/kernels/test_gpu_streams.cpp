@@ -1,5 +1,6 @@
 // Ops of models with several residual streams, on every GPU backend that runs here, against the
 // CPU.
+#include <algorithm>
 #include <cmath>
 #include <string>
 #include <vector>
@@ -73,6 +74,32 @@ TEST_CASE("gpu mix_streams: as on the CPU, in place too") {
     backend.mix_streams(streams, put(backend, shares, DType::f32, {kRows, 16}).view(),
                         {.onto = false}, streams);
   });
+}
+
+TEST_CASE("gpu stream_gates: as on the CPU") {
+  constexpr int64_t kCount = 3;
+  for (const DType dtype : kComputeTypes) {
+    CAPTURE(std::string(dtype_name(dtype)));
+    std::vector<float> keys = random_values(5, kRows * kCount * kDim, dtype);
+    const std::vector<float> queries = random_values(6, kRows * kCount * kDim, dtype);
+    std::fill_n(keys.begin(), kDim, 0.0f);  // a product of 0
+    const Shape shape{kRows, kCount, kDim};
+    const auto gates = [&](Backend& backend, DType as) {
+      const Tensor out = backend.allocate(DType::f32, Shape{kRows, kCount});
+      backend.stream_gates(put(backend, keys, as, shape).view(),
+                           put(backend, queries, as, shape).view(), out.view());
+      return get(backend, out.view());
+    };
+    const auto cpu = make_cpu_backend(1);
+    const std::vector<float> exact = gates(*cpu, DType::f32);
+    CHECK(exact[0] == 0.5f);
+    // Sums of kDim products below 1, of which a root is taken.
+    const double off = std::sqrt(static_cast<double>(kDim)) * test::kUnitF32;
+    test::on_every_backend([&](Backend& backend) {
+      test::expect_close(gates(backend, dtype), std::vector<double>(exact.begin(), exact.end()),
+                         std::vector<double>(exact.size(), std::sqrt(off)));
+    });
+  }
 }
 
 TEST_CASE("gpu hyper_shares: as on the CPU, with a scale and a base of any type") {

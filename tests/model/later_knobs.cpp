@@ -227,6 +227,24 @@ const Knob kKnobs[] = {
      [](ModelConfig& c) { c.block.attention_gate = AttentionGate::none; }},
     {"indexer.rotates_last", "hy-v4", [](ModelConfig& c) { c.indexer->rotates_last = false; }},
     {"indexer.norm_eps", "hy-v4", [](ModelConfig& c) { c.indexer->norm_eps = 1e-6; }},
+    {"indexer, of pooled keys", "qwen4-exp", [](ModelConfig& c) { c.indexer.reset(); }},
+    {"indexer.top_k, of pooled keys", "qwen4-exp-seven",
+     [](ModelConfig& c) { c.indexer->top_k = 4; }},
+    {"indexer.block, pooled", "qwen4-exp-plain", [](ModelConfig& c) { c.indexer->block = 3; }},
+    {"ngrams", "qwen4-exp", [](ModelConfig& c) { c.ngrams.reset(); }},
+    {"ngrams.longest", "qwen4-exp-seven",
+     [](ModelConfig& c) {
+       c.ngrams->longest = 2;  // with tables for longer ones
+       c.ngrams->heads = 3;
+     }},
+    {"ngrams.least_rows", "qwen4-exp", [](ModelConfig& c) { c.ngrams->least_rows = 40; }},
+    {"ngrams.seed", "qwen4-exp-seven", [](ModelConfig& c) { c.ngrams->seed = 1234; }},
+    {"ngrams.vocab_size", "qwen4-exp", [](ModelConfig& c) { c.ngrams->vocab_size = 78; }},
+    {"ngrams.gap", "qwen4-exp", [](ModelConfig& c) { c.ngrams->gap = 2; }},
+    {"recurrence.gate, with hyper-connections", "qwen4-exp-seven",
+     [](ModelConfig& c) { c.recurrence->gate = Activation::silu; }},
+    {"experts.normalise, with hyper-connections", "qwen4-exp-seven",
+     [](ModelConfig& c) { c.experts->routing.normalise = true; }},
     {"indexer, that some layers share", "hy-v4-seven", [](ModelConfig& c) { c.indexer.reset(); }},
     {"swiglus, of routed experts alone", "hy-v4",
      [](ModelConfig& c) {
@@ -271,7 +289,7 @@ const Knob kKnobs[] = {
                                worth, input] = Routing{};
   // The tensors' shapes give n_heads and size, and their dtypes f32_weights. Attention's rotation
   // is the indexer's too.
-  [[maybe_unused]] const auto [n_heads, size, index_rope_dim, top_k, block, local_blocks,
+  [[maybe_unused]] const auto [n_heads, size, index_rope_dim, top_k, block, pooled, local_blocks,
                                by_kv_head, index_pairs, rotates_last, index_eps, f32_weights] =
       IndexerConfig{};
   [[maybe_unused]] const auto [norm, plus_one, last_whole, norm_bias, place, states_before,
@@ -282,8 +300,13 @@ const Knob kKnobs[] = {
                                logit_cap, layer_scale] = BlockConfig{};
   // The tensors' shapes give count.
   [[maybe_unused]] const auto [streams, active, scaled] = StreamsConfig{};
-  // The tensors' shapes give count, and their dtypes f32_product.
-  [[maybe_unused]] const auto [connected, hyper_eps, most_written, f32_product] = HyperConfig{};
+  // The tensors' shapes give count and rank, and their dtypes f32_product.
+  [[maybe_unused]] const auto [connected, hyper_rank, hyper_eps, most_written, f32_product] =
+      HyperConfig{};
+  // The tensors' shapes give heads, dim and conv_width, and with them multiple, files and rows.
+  [[maybe_unused]] const auto [longest, ngram_heads, ngram_dim, least_rows, multiple, files, seed,
+                               hashed_vocab, gap, ngram_conv, ngram_layers, ngram_rows] =
+      NgramConfig{};
   // The tensors' shapes give all of these except norm_eps.
   [[maybe_unused]] const auto [rank, rope_dim, nope_dim, v_dim, q_rank, latent_eps] =
       LatentConfig{};

@@ -46,6 +46,59 @@ TEST_CASE("computable: hyper-connections are around plain blocks alone") {
         }).find("layer 1 has hyper-connections") != std::string::npos);
 }
 
+TEST_CASE("computable: gated streams and n-grams are in layers without norms") {
+  const auto gated = [](ModelConfig& config) {
+    config.hyper = HyperConfig{.count = 4, .rank = 3};
+    config.block.norm_place = NormPlace::none;
+  };
+  ModelConfig plain = test::tiny_model();
+  gated(plain);
+  check_computable(plain);
+  CHECK(test::refusal([&](ModelConfig& config) {
+          gated(config);
+          config.block.norm_place = NormPlace::before;
+        }).find("inputs that are normed once") != std::string::npos);
+  CHECK(test::refusal([&](ModelConfig& config) {
+          config.ngrams = NgramConfig{.longest = 3, .conv_width = 4, .layers = {1}};
+        }) ==
+        "LlamaForCausalLM: n-grams are in layers with one stream, expected hyper-connections");
+  CHECK(test::refusal([&](ModelConfig& config) {
+          gated(config);
+          config.ngrams = NgramConfig{.longest = 3, .conv_width = 4, .layers = {1}};
+        }) == "LlamaForCausalLM: layer 1 has n-grams, expected a layer that keeps a state");
+  CHECK(test::refusal([&](ModelConfig& config) {
+          gated(config);
+          config.ngrams = NgramConfig{.longest = 3, .conv_width = 5};
+        }) ==
+        "LlamaForCausalLM: a convolution over n-grams reaches 12 tokens back, expected 9 at most");
+}
+
+TEST_CASE("computable: pooled keys are of blocks, for attention that rotates as many elements") {
+  const auto pooled = [](ModelConfig& config) {
+    config.indexer =
+        IndexerConfig{.n_heads = 2, .head_dim = 16, .top_k = 2, .block = 4, .pooled = true};
+    config.indexer->rope_dim = config.layers.front().k_head_dim;
+    for (LayerDescription& layer : config.layers) layer.index_bytes = 8;
+  };
+  ModelConfig plain = test::tiny_model();
+  pooled(plain);
+  check_computable(plain);
+  CHECK(test::refusal([&](ModelConfig& config) {
+          pooled(config);
+          config.indexer->block = 1;
+        }) ==
+        "LlamaForCausalLM: an indexer pools keys of blocks of 1, expected blocks of 2 tokens or "
+        "more, for KV heads that all see the same");
+  CHECK(test::refusal([&](ModelConfig& config) {
+          pooled(config);
+          config.indexer->rope_dim -= 2;
+        }).starts_with("LlamaForCausalLM: layer 0 has an indexer that rotates "));
+  CHECK(test::refusal([&](ModelConfig& config) {
+          pooled(config);
+          config.ropes[0].pairs = RopePairs::neighbours;
+        }).starts_with("LlamaForCausalLM: layer 0 has an indexer that rotates "));
+}
+
 TEST_CASE("computable: streams, ways around attention and experts beside others are as computed") {
   const auto with_streams = [](ModelConfig& config) {
     config.streams = StreamsConfig{4, 0, true};

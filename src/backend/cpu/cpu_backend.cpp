@@ -6,6 +6,7 @@
 #include <numeric>
 #include <vector>
 
+#include "backend/cpu/attention/cpu_append_pooled.h"
 #include "backend/cpu/attention/cpu_attention.h"
 #include "backend/cpu/attention/cpu_choose_tokens.h"
 #include "backend/cpu/attention/cpu_rope.h"
@@ -180,6 +181,9 @@ class CpuBackend : public Backend {
     cpu_attention(kernels_, pool_, attention_scratch_, q, kv, batch, options, out);
   }
 
+  void append_pooled(const PooledAppend& args) override {
+    cpu_append_pooled(kernels_, pool_, args);
+  }
   void choose_tokens(const TokenScores& args, const Batch& batch,
                      const TensorView& chosen) override {
     cpu_choose_tokens(kernels_, pool_, attention_scratch_, args, batch, chosen);
@@ -272,6 +276,10 @@ class CpuBackend : public Backend {
   void hyper_shares(const HyperRows& rows, const HyperConfig& config,
                     const HyperShares& out) override {
     cpu_hyper_shares(pool_, rows, config, out);
+  }
+  void stream_gates(const ConstTensorView& keys, const ConstTensorView& queries,
+                    const TensorView& gates) override {
+    cpu_stream_gates(pool_, keys, queries, gates);
   }
   void match_rms(const TensorView& x, const ConstTensorView& like) override {
     cpu_match_rms(pool_, x, like);

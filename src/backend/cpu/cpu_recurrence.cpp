@@ -53,11 +53,11 @@ struct Convolution {
   const float* weights;  // [width, channels]
   const float* biases;   // [channels]
 
-  // Computes channels [begin, end) of a sequence. `before` is a ring of earlier tokens: row r is in
-  // place r % (width - 1).
+  // Computes channels [begin, end) of a sequence. `before` is a ring of the `kept` tokens before:
+  // row r is in place r % kept.
   void run(int64_t sequence, int64_t begin, int64_t end) const {
     const SequenceRows rows = rows_of(batch, sequence);
-    const int64_t count = end - begin, kept = width - 1;
+    const int64_t count = end - begin, step = conv.dilation, kept = (width - 1) * step;
     float* state =
         rows.slot < 0 ? nullptr : conv.state.as<float>() + rows.slot * kept * channels + begin;
     std::array<float, kChannels> sum;
@@ -73,8 +73,10 @@ struct Convolution {
       float* values = x.as<float>() + at;
       if (conv.in_gate) multiply(values, conv.in_gate->as<float>() + at, count);
       std::copy_n(biases + begin, count, sum.data());
-      for (int64_t j = 0; j < kept; ++j) add(place(row - kept + j), j, begin, count, sum.data());
-      add(values, kept, begin, count, sum.data());
+      for (int64_t j = 0; j + 1 < width; ++j) {
+        add(place(row - kept + j * step), j, begin, count, sum.data());
+      }
+      add(values, width - 1, begin, count, sum.data());
       if (kept > 0) std::copy_n(values, count, place(row));
       if (conv.silu) {
         kernels.activate[static_cast<size_t>(Activation::silu)](sum.data(), nullptr, count);
@@ -235,6 +237,7 @@ void cpu_causal_conv(const CpuKernels& kernels, ThreadPool& pool, RecurrenceScra
   FP8KV_ASSERT(x.dtype == DType::f32);
   const int64_t channels = x.shape[1], width = conv.weight.shape.elements() / channels;
   FP8KV_ASSERT(conv.weight.shape.elements() == channels * width);
+  FP8KV_ASSERT(conv.before() <= kMostConvBefore);
   const int64_t all = channels * width;
   float* weights = scratch.weights.floats(static_cast<size_t>(2 * all + channels));
   float *by_channel = weights + all, *biases = by_channel + all;

@@ -77,6 +77,24 @@ void cpu_mix_streams(ThreadPool& pool, const ConstTensorView& x, const ConstTens
   });
 }
 
+void cpu_stream_gates(ThreadPool& pool, const ConstTensorView& keys, const ConstTensorView& queries,
+                      const TensorView& gates) {
+  const int64_t n = keys.shape[0], count = keys.shape[1], dim = keys.shape[2];
+  FP8KV_ASSERT(keys.dtype == DType::f32 && queries.dtype == DType::f32);
+  FP8KV_ASSERT(keys.shape == queries.shape && gates.dtype == DType::f32);
+  FP8KV_ASSERT((gates.shape == Shape{n, count}));
+  for_rows(pool, n * count, [&](int64_t row) {
+    const float* const key = keys.as<const float>() + row * dim;
+    const float* const query = queries.as<const float>() + row * dim;
+    double sum = 0;
+    for (int64_t i = 0; i < dim; ++i) sum += double{key[i]} * double{query[i]};
+    const auto product = static_cast<float>(sum / std::sqrt(static_cast<double>(dim)));
+    const float size = std::abs(product) < kLeastProduct ? kLeastProduct : std::abs(product);
+    const float root = product == 0.0f ? 0.0f : std::copysign(std::sqrt(size), product);
+    gates.as<float>()[row] = 1.0f / (1.0f + std::exp(-root));
+  });
+}
+
 void cpu_match_rms(ThreadPool& pool, const TensorView& x, const ConstTensorView& like) {
   FP8KV_ASSERT(x.dtype == DType::f32 && like.dtype == DType::f32 && x.shape == like.shape);
   const int64_t dim = x.shape[1];

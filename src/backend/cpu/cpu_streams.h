@@ -10,6 +10,8 @@ namespace fp8kv {
 void cpu_scale_columns(ThreadPool& pool, const TensorView& x, const ConstTensorView& weight);
 void cpu_mix_streams(ThreadPool& pool, const ConstTensorView& x, const ConstTensorView& shares,
                      const StreamSum& how, const TensorView& y);
+void cpu_stream_gates(ThreadPool& pool, const ConstTensorView& keys, const ConstTensorView& queries,
+                      const TensorView& gates);
 void cpu_match_rms(ThreadPool& pool, const TensorView& x, const ConstTensorView& like);
 void cpu_cut_below(ThreadPool& pool, const TensorView& x, float deviations);
 

@@ -148,6 +148,19 @@ void add_latent(const LatentConfig& latent, ConfigNumbers& out) {
 }
 
 // K and V of later layers depend on what earlier layers attend to.
+void add_ngrams(const NgramConfig& ngrams, ConfigNumbers& out) {
+  const std::vector<double> layers(ngrams.layers.begin(), ngrams.layers.end());
+  out.add_unless(std::string(), "ngram_layers", numbers(layers));
+  out.add("ngram_size", ngrams.longest);
+  out.add("heads_per_ngram", ngrams.heads);
+  out.add("ngram_embed_dim", ngrams.dim);
+  out.add("ngram_vocab_size_base", ngrams.least_rows);
+  out.add("ngram_seed", ngrams.seed);
+  out.add("ngram_hashed_ids", ngrams.vocab_size);
+  out.add("ngram_gap", int64_t{ngrams.gap});
+  out.add("ngram_conv_width", ngrams.conv_width);
+}
+
 void add_indexer(const IndexerConfig& indexer, ConfigNumbers& out) {
   out.add("index_topk", indexer.top_k);
   out.add("index_n_heads", indexer.n_heads);
@@ -156,6 +169,7 @@ void add_indexer(const IndexerConfig& indexer, ConfigNumbers& out) {
   out.add_unless(false, "indexer_rotates_last", indexer.rotates_last);
   out.add_unless(1e-6, "indexer_norm_eps", indexer.norm_eps);
   out.add_unless(int64_t{1}, "index_block_size", indexer.block);
+  out.add_unless(false, "index_pooled", indexer.pooled);
   out.add_unless(int64_t{0}, "index_local_blocks", indexer.local_blocks);
 }
 
@@ -174,7 +188,7 @@ void add_block(const BlockConfig& block, ConfigNumbers& out) {
   };
   choice("norm", block.norm, usual.norm, {"rms", "layer"});
   choice("norm_place", block.norm_place, usual.norm_place,
-         {"before", "after", "around", "after_add"});
+         {"before", "after", "around", "after_add", "none"});
   choice("qk_norm", block.qk_norm, usual.qk_norm,
          {"none", "per_head", "whole", "own_heads", "plain", "plain_all"});
   out.add_unless(usual.q_multiplier, "q_multiplier", block.q_multiplier);
@@ -254,6 +268,7 @@ void add_streams(const ModelConfig& config, ConfigNumbers& out) {
   if (config.hyper) {
     const HyperConfig usual, &hyper = *config.hyper;
     out.add("hc_mult", hyper.count);
+    out.add_unless(usual.rank, "hc_lowrank", hyper.rank);
     out.add("hc_eps", hyper.eps);
     out.add_unless(usual.most_written, "hc_magnitude", hyper.most_written);
   }
@@ -365,6 +380,7 @@ std::vector<ConfigNumber> kv_config(const ModelConfig& config) {
   add_layers(config, numbers);
   add_ropes(config, numbers);
   if (config.latent) add_latent(*config.latent, numbers);
+  if (config.ngrams) add_ngrams(*config.ngrams, numbers);
   if (config.indexer) add_indexer(*config.indexer, numbers);
   if (config.drafter) add_drafter(*config.drafter, numbers);
   add_block(config.block, numbers);

@@ -90,6 +90,23 @@ void describe_indexed(const Json& text, ModelDescription& out) {
   }
 }
 
+bool is_qwen4(const Json& text) {
+  return text.get_string("model_type", "").starts_with("qwen4_exp");
+}
+
+// Qwen 4 Exp. vLLM stores one key of a block in 16 bits, unless told otherwise.
+void describe_pooled(const Json& text, ModelDescription& out) {
+  constexpr int64_t kBytes = 2;
+  text.at("indexer_n_heads");
+  const int64_t block = in_range(text.at("indexer_compress_ratio"), 2, kLongestContext);
+  const int64_t bytes = kBytes * in_range(text.at("indexer_head_dim"), kLargestDim);
+  const int64_t budget = in_range(text.at("indexer_budget"), kLongestContext);
+  for (LayerDescription& layer : out.layers) {
+    layer.index_bytes = std::max<int64_t>(1, bytes / block);
+    layer.most_seen = budget + block - 1;
+  }
+}
+
 }  // namespace
 
 int64_t index_number(const Json& text, const char* key, const char* published, int64_t usual) {
@@ -107,6 +124,7 @@ bool has_indexer(const Json& text) {
     const std::vector<bool> indexed = indexed_layers(text);
     return std::find(indexed.begin(), indexed.end(), true) != indexed.end();
   }
+  if (is_qwen4(text)) return true;
   const auto indexer = find_any(text, {"index_topk", "index_n_heads"});
   if (!indexer) return false;
   fail(indexer->where(), ": is ", indexer->brief(),
@@ -116,6 +134,7 @@ bool has_indexer(const Json& text) {
 
 void describe_indexer(const Json& text, ModelDescription& out) {
   if (is_minimax_m3(text)) return describe_indexed(text, out);
+  if (is_qwen4(text)) return describe_pooled(text, out);
   const int64_t bytes = key_bytes(in_range(text.at("index_head_dim"), kLargestDim));
   const std::vector<bool> chooses = choosing_layers(text, out.n_layers());
   const auto seen = text.find("index_topk");

@@ -150,7 +150,7 @@ Mixings told_by_windows(const Json& text, const Json& windows, const ModelDescri
 // The layer type that means a sparse indexer, in transformers 5 and in earlier versions.
 bool is_indexed(std::string_view type) {
   return type == "indexed_attention" || type == "deepseek_sparse_attention" ||
-         type == "minimax_m3_sparse";
+         type == "minimax_m3_sparse" || type == "qwen_sparse_attention";
 }
 
 Mixings told_by_types(const Json& text, const Json& types, const ModelDescription& model) {
@@ -306,7 +306,7 @@ bool is_mamba_unless_said(const Json& text) {
 // Families whose configs may leave out the pattern: every fourth layer has attention.
 bool is_qwen_hybrid(const Json& text) {
   const std::string type = text.get_string("model_type", "");
-  return type == "qwen3_next" || type.starts_with("qwen3_5");
+  return type == "qwen3_next" || type.starts_with("qwen3_5") || type.starts_with("qwen4_exp");
 }
 
 Mixings told_mixings(const Json& text, const ModelDescription& model) {
@@ -351,6 +351,7 @@ void set_mixing(const Json& text, Mixing mixing, LayerDescription& layer) {
     case Mixing::none:
     case Mixing::unknown:
       layer.n_kv_heads = layer.k_head_dim = layer.v_head_dim = 0;
+      layer.index_bytes = layer.most_seen = 0;
   }
 }
 

@@ -12,6 +12,7 @@
 #include "config/describe/describe_feed_forward.h"
 #include "config/describe/describe_indexer.h"
 #include "config/describe/describe_layers.h"
+#include "config/describe/describe_state.h"
 #include "config/values/config_values.h"
 #include "config/values/language_config.h"
 
@@ -130,7 +131,12 @@ ModelDescription describe_model(const Json& config, const Json& text) {
   }
   ModelDescription mixed = out;
   auto unclear = reads_other_cache(config);
-  if (!unclear) unclear = input_error_of([&] { describe_mixing(text, mixed); });
+  if (!unclear) {
+    unclear = input_error_of([&] {
+      describe_mixing(text, mixed);
+      add_ngram_states(text, mixed);
+    });
+  }
   if (!unclear) return mixed;
   make_unclear(out, *unclear);
   return out;

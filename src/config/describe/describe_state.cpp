@@ -79,4 +79,21 @@ uint64_t state_bytes_of(const Json& text) {
   return 0;
 }
 
+void add_ngram_states(const Json& text, ModelDescription& out) {
+  const auto ids = text.find("ple_layer_ids");
+  if (!ids || !text.get_string("model_type", "").starts_with("qwen4_exp")) return;
+  constexpr int64_t kHalf = 2;
+  const auto number = [&](const char* key, int64_t usual) {
+    const auto said = text.find(key);
+    return said ? in_range(*said, kLongestContext) : usual;
+  };
+  const int64_t width = number("ple_conv_kernel_size", 4);
+  const int64_t longest = number("ngram_size", 3), streams = number("hc_count", 4);
+  for (size_t i = 0; i < ids->size(); ++i) {
+    const auto layer = static_cast<size_t>(in_range((*ids)[i], out.n_layers()) - 1);
+    out.layers[layer].state_bytes +=
+        static_cast<uint64_t>((width - 1) * longest * streams * out.dim * kHalf);
+  }
+}
+
 }  // namespace fp8kv

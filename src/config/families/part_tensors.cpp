@@ -131,11 +131,11 @@ RoleTensor tensor_of_indexer(TensorRole role, const ModelConfig& config, bool ch
     case index_k:
       return {{indexer.head_dim, config.dim}, exists};
     case index_q_norm:
-      return {{indexer.head_dim}, exists && indexer.by_kv_head};
+      return {{indexer.head_dim}, exists && !indexer.is_dsa()};
     case index_norm:
-      return {{indexer.head_dim}, exists, !indexer.by_kv_head};
+      return {{indexer.head_dim}, exists, indexer.is_dsa()};
     case index_weights:
-      return {{indexer.n_heads, config.dim}, exists && !indexer.by_kv_head};
+      return {{indexer.n_heads, config.dim}, exists && indexer.is_dsa()};
     default:
       assertion_failed("a TensorRole of an indexer", __FILE__, __LINE__);
   }
@@ -174,24 +174,61 @@ RoleTensor tensor_of_streams(TensorRole role, const ModelConfig& config) {
 RoleTensor tensor_of_hyper(TensorRole role, const ModelConfig& config) {
   const bool exists = config.hyper.has_value();
   const HyperConfig hyper = config.hyper.value_or(HyperConfig());
+  const int64_t width = hyper.count * config.dim;
+  const bool ranked = exists && hyper.rank > 0, shared = exists && hyper.rank == 0;
   switch (role) {
     case hyper_attn:
     case hyper_ffn:
-      return {{2 * hyper.count, hyper.count * config.dim}, exists};
+      return {{ranked ? hyper.count : 2 * hyper.count, width}, exists};
     case hyper_attn_base:
     case hyper_ffn_base:
-      return {{2 * hyper.count}, exists};
+      return {{2 * hyper.count}, shared};
     case hyper_attn_scale:
     case hyper_ffn_scale:
-      return {{2}, exists};
+      return {{2}, shared};
     case hyper_head:
-      return {{hyper.count, hyper.count * config.dim}, exists};
+      return {{hyper.count, width}, shared};
     case hyper_head_base:
-      return {{hyper.count}, exists};
+      return {{hyper.count}, shared};
     case hyper_head_scale:
-      return {{1}, exists};
+      return {{1}, shared};
+    case hyper_attn_norm:
+    case hyper_ffn_norm:
+    case hyper_head_norm:
+      return {{width}, ranked};
+    case hyper_attn_down:
+    case hyper_ffn_down:
+    case hyper_head_down:
+      return {{hyper.rank, width}, ranked};
+    case hyper_attn_up:
+    case hyper_ffn_up:
+    case hyper_head_up:
+      return {{width, hyper.rank}, ranked};
     default:
       assertion_failed("a TensorRole of hyper-connections", __FILE__, __LINE__);
+  }
+}
+
+RoleTensor tensor_of_ngrams(TensorRole role, const ModelConfig& config, int64_t layer) {
+  const bool exists = config.ngrams && config.ngrams->has(layer);
+  if (!exists) return {{1}, false};
+  const NgramConfig& ngrams = *config.ngrams;
+  const int64_t width = config.hyper->count * config.dim;
+  switch (role) {
+    case ngram_table:
+      return {{ngrams.rows_of(layer) / ngrams.files, ngrams.row_dim()}};
+    case ngram_key:
+      return {{width, ngrams.dim}};
+    case ngram_value:
+      return {{config.dim, ngrams.dim}};
+    case ngram_key_norm:
+    case ngram_query_norm:
+    case ngram_conv_norm:
+      return {{width}};
+    case ngram_conv:
+      return {{width, 1, ngrams.conv_width}};
+    default:
+      assertion_failed("a TensorRole of n-grams", __FILE__, __LINE__);
   }
 }
 

@@ -28,8 +28,12 @@ RoleTensor tensor_of_latent(TensorRole role, const ModelConfig& config, bool att
 RoleTensor tensor_of_streams(TensorRole role, const ModelConfig& config);
 RoleTensor tensor_of_hyper(TensorRole role, const ModelConfig& config);
 
-// The tensor of a role of a sparse indexer. It exists only in layers that choose tokens themselves.
+// The tensor of a role of n-grams. It exists only in layers with tables of them.
+RoleTensor tensor_of_ngrams(TensorRole role, const ModelConfig& config, int64_t layer);
+
 RoleTensor tensor_of_drafter(TensorRole role, const ModelConfig& config);
+
+// The tensor of a role of a sparse indexer. It exists only in layers that choose tokens themselves.
 RoleTensor tensor_of_indexer(TensorRole role, const ModelConfig& config, bool chooses);
 
 }  // namespace fp8kv

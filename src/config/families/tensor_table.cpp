@@ -16,6 +16,7 @@ constexpr std::string_view kDrafterLayer = "model.midlayer.";  // the one layer,
 constexpr std::string_view kExpert = "{e}";
 constexpr std::string_view kHead = "{h}";
 constexpr std::string_view kStream = "{s}";
+constexpr std::string_view kFile = "{f}";
 
 bool is_of_layer(const TensorRow& row) {
   return row.name.find(kLayer) != row.name.npos || row.name.starts_with(kDrafterLayer);
@@ -27,14 +28,14 @@ std::string with_number(const std::string& name, std::string_view place, int64_t
   return cat(name.substr(0, at), number, name.substr(at + place.size()));
 }
 
-// The name of a row's tensor, where `part` is the number of the expert, the head or the stream.
+// The name of a row's tensor. `part` is the number of the expert, the head, the stream or the file.
 std::string module_name(const TensorRow& row, const ModelConfig& config, int64_t layer,
                         int64_t part = 0) {
   constexpr std::string_view kModel = "model.", kLogits = "lm_head";
   const auto number = static_cast<size_t>(&row - config.tensors.data());
   const bool other = number < config.other_names.size() && config.other_names[number];
   std::string name = with_number(std::string(other ? row.other_name : row.name), kLayer, layer);
-  for (const std::string_view place : {kExpert, kHead, kStream})
+  for (const std::string_view place : {kExpert, kHead, kStream, kFile})
     name = with_number(name, place, part);
   if (name.starts_with(kModel)) return config.model_prefix + name.substr(kModel.size());
   return name == kLogits ? config.lm_head : name;
@@ -46,6 +47,16 @@ bool is_of_expert(TensorRole role) {
 
 bool is_of_state(TensorRole role) {
   return role >= state_q && role <= state_out;
+}
+
+bool is_of_hyper(TensorRole role) {
+  return (role >= hyper_attn && role <= hyper_attn_up) ||
+         (role >= hyper_ffn && role <= hyper_ffn_up) ||
+         (role >= hyper_head && role <= hyper_head_up);
+}
+
+bool is_of_ngrams(TensorRole role) {
+  return role >= ngram_table && role <= ngram_conv;
 }
 
 // The layer with the fewest KV heads says in how many parts every layer's Q, K and V are fused.
@@ -144,16 +155,6 @@ RoleTensor tensor_of(TensorRole role, const ModelConfig& config, int64_t layer) 
     case stream_scale:
     case stream_out:
       return tensor_of_streams(role, config);
-    case hyper_attn:
-    case hyper_attn_base:
-    case hyper_attn_scale:
-    case hyper_ffn:
-    case hyper_ffn_base:
-    case hyper_ffn_scale:
-    case hyper_head:
-    case hyper_head_base:
-    case hyper_head_scale:
-      return tensor_of_hyper(role, config);
     case laurel_down:
       return {{config.laurel_rank, config.dim}, config.laurel_rank > 0};
     case laurel_up:
@@ -177,13 +178,11 @@ RoleTensor tensor_of(TensorRole role, const ModelConfig& config, int64_t layer) 
     case ffn_norm:
       return {{config.dim}, feeds_forward && normed_before && !block.shared_norm, block.norm_bias};
     case attn_post_norm:
-      return {{config.dim}, mixes && norm_place != NormPlace::before, block.norm_bias};
+      return {{config.dim}, mixes && norms_behind(norm_place), block.norm_bias};
     case ffn_post_norm:
-      return {{config.dim}, feeds_forward && ffn_norm_place != NormPlace::before, block.norm_bias};
+      return {{config.dim}, feeds_forward && norms_behind(ffn_norm_place), block.norm_bias};
     case norm:
-      return {{config.dim},
-              block.norm_place != NormPlace::after_add && !config.bare_norms,
-              block.norm_bias};
+      return {{config.dim}, norms_end(block.norm_place) && !config.bare_norms, block.norm_bias};
     case q_down:
     case q_down_norm:
     case TensorRole::latent:
@@ -240,15 +239,18 @@ RoleTensor tensor_of(TensorRole role, const ModelConfig& config, int64_t layer) 
       return {{config.dim, hidden_dim}, has_dense, config.mlp_bias};
     default:
       if (is_of_state(role)) return tensor_of_state(role, config, has_state);
+      if (is_of_hyper(role)) return tensor_of_hyper(role, config);
+      if (is_of_ngrams(role)) return tensor_of_ngrams(role, config, layer);
       return tensor_of_experts(role, config, has_experts);
   }
 }
 
-// The expert, head or stream that a tensor belongs to; -1: to none, or to all.
+// The expert, head, stream or file that a tensor belongs to; -1: to none, or to all.
 struct Of {
   int64_t expert = -1;
   int64_t head = -1;
   int64_t stream = -1;
+  int64_t file = -1;
 };
 
 // Adds a row's weight and, if it has one, its bias.
@@ -257,10 +259,11 @@ void add_tensor(const TensorRow& row, const ModelConfig& config, int64_t layer, 
   const TensorRole role = row.roles.front();
   const RoleTensor first = tensor_of(role, config, layer);
   ModelTensor weight;
-  weight.name =
-      module_name(row, config, layer, std::max({of.expert, of.head, of.stream, int64_t{0}}));
+  weight.name = module_name(row, config, layer,
+                            std::max({of.expert, of.head, of.stream, of.file, int64_t{0}}));
   weight.expert = of.expert;
   weight.head = of.head;
+  weight.file = of.file;
   weight.stream = of.stream;
   weight.layout = row.layout;
   weight.own_blocks = row.own_blocks;
@@ -300,7 +303,7 @@ void add_tensor(const TensorRow& row, const ModelConfig& config, int64_t layer, 
   if (bias) out.push_back(std::move(*bias));
 }
 
-// Adds a row's tensors: one for each expert, head or stream if the row's name says so.
+// Adds a row's tensors: one for each expert, head, stream or file if the row's name says so.
 void add_tensors(const TensorRow& row, const ModelConfig& config, int64_t layer,
                  std::vector<ModelTensor>& out) {
   const RoleTensor tensor = tensor_of(row.roles.front(), config, layer);
@@ -314,6 +317,12 @@ void add_tensors(const TensorRow& row, const ModelConfig& config, int64_t layer,
   if (row.name.find(kStream) != row.name.npos) {
     for (int64_t stream = 0; stream + 1 < config.streams->count; ++stream) {
       add_tensor(row, config, layer, {.stream = stream}, out);
+    }
+    return;
+  }
+  if (row.name.find(kFile) != row.name.npos) {
+    for (int64_t file = 0; file < config.ngrams->files; ++file) {
+      add_tensor(row, config, layer, {.file = file}, out);
     }
     return;
   }
@@ -376,7 +385,8 @@ std::vector<std::string> linear_modules(const ModelConfig& config) {
     for (const ModelTensor& tensor : tensors) {
       const TensorRole role = tensor.parts.front().role;
       const bool table = role == embedding || role == positions || role == layer_embedding ||
-                         role == q_norm || role == k_norm || role == conv_q || role == conv_v;
+                         role == q_norm || role == k_norm || role == conv_q || role == conv_v ||
+                         role == ngram_table || role == ngram_conv;
       if (tensor.shape.rank() < 2 || table) continue;
       const size_t after = tensor.name.ends_with(kWeight) ? kWeight.size() : 0;
       modules.push_back(tensor.name.substr(0, tensor.name.size() - after));

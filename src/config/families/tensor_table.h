@@ -28,6 +28,7 @@ struct ModelTensor {
   int64_t expert = -1;  // the expert that it belongs to; -1: to none, or to all
   int64_t head = -1;    // the same for heads
   int64_t stream = -1;  // the same for streams beside the first
+  int64_t file = -1;    // the same for NgramConfig::files
   // The roles that share this tensor; every row belongs to one. With TensorLayout::rows they are in
   // the order of their rows. In a tensor [experts, rows, columns] the rows are those of each
   // expert.

@@ -13,14 +13,23 @@ enum class NormKind {
 
 // The places of norms around a block, which is attention or the feed-forward part; f is the block.
 enum class NormPlace {
-  before,    // x + f(norm(x))
-  after,     // x + norm(f(x)): OLMo 2
-  around,    // x + norm(f(norm(x))), each with weights of its own: Gemma 2, GLM-4
-  after_add  // norm(x + f(x)), and none at the end of the model: OPT 350m
+  before,     // x + f(norm(x))
+  after,      // x + norm(f(x)): OLMo 2
+  around,     // x + norm(f(norm(x))), each with weights of its own: Gemma 2, GLM-4
+  after_add,  // norm(x + f(x)), and none at the end of the model: OPT 350m
+  none        // x + f(x), and none at the end of the model: hyper-connections norm, in Qwen 4 Exp
 };
 
 constexpr bool norms_input(NormPlace place) {
   return place == NormPlace::before || place == NormPlace::around;
+}
+// Whether the stream is normed before the logits.
+constexpr bool norms_end(NormPlace place) {
+  return place != NormPlace::after_add && place != NormPlace::none;
+}
+// Whether a norm has a place behind the block.
+constexpr bool norms_behind(NormPlace place) {
+  return place != NormPlace::before && place != NormPlace::none;
 }
 // Whether a block's output is normed before it joins the stream. after_add norms the stream
 // instead.

@@ -11,6 +11,7 @@
 #include "core/model/block.h"
 #include "core/model/experts.h"
 #include "core/model/model_description.h"
+#include "core/model/ngrams.h"
 #include "core/model/recurrence.h"
 #include "core/model/streams.h"
 #include "core/model/tensor_row.h"
@@ -68,12 +69,15 @@ struct LatentConfig {
 // the choice of the layer before.
 // MiniMax M3: each head chooses blocks of tokens for one KV head. Layers whose index_bytes are 0
 // see every token.
+// Qwen 4 Exp: all heads together choose blocks, each of which has one key: the mean of its tokens'
+// keys. A row also sees the block that it is in, unless it ends that block.
 struct IndexerConfig {
   int64_t n_heads = 0;
   int64_t head_dim = 0;
   int64_t rope_dim = 0;
   int64_t top_k = 0;                    // blocks that a row sees
   int64_t block = 1;                    // tokens of a block
+  bool pooled = false;                  // Qwen 4 Exp's way; REQUIRES a block above 1
   int64_t local_blocks = 0;             // the last blocks, which are always among the chosen
   bool by_kv_head = false;              // MiniMax M3's way
   RopePairs pairs = RopePairs::halves;  // of its Q and K
@@ -81,7 +85,11 @@ struct IndexerConfig {
   double norm_eps = 1e-6;               // for the norm of its keys, in DSA
   bool f32_weights = false;  // the files have the heads' weights in F32 beside weights in 16 bits
 
-  int64_t most_tokens() const { return top_k * block; }
+  // DSA: keys have a LayerNorm, and a product of the row weighs the heads.
+  bool is_dsa() const { return !by_kv_head && !pooled; }
+  // The longest list of chosen blocks: pooled ones may have the row's own behind them.
+  int64_t most_blocks() const { return pooled ? top_k + 1 : top_k; }
+  int64_t most_tokens() const { return top_k * block + (pooled ? block - 1 : 0); }
   bool operator==(const IndexerConfig&) const = default;
 };
 
@@ -119,6 +127,7 @@ struct ModelConfig : ModelDescription {
   double layer_token_multiplier = 1.0;   // multiplies those rows
   std::optional<StreamsConfig> streams;  // each stream has `dim` elements
   std::optional<HyperConfig> hyper;      // likewise; not both
+  std::optional<NgramConfig> ngrams;     // embeddings of n-grams; REQUIRES hyper
   // LAuReL: a product of this rank runs beside attention, and x becomes (x + attention(x) +
   // around(x)) / sqrt(2). 0: none.
   int64_t laurel_rank = 0;

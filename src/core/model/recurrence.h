@@ -77,6 +77,7 @@ struct RecurrenceConfig {
 
 // The limits of the ops, far above any model.
 inline constexpr int64_t kMostConvWidth = 8;
+inline constexpr int64_t kMostConvBefore = 9;  // tokens before a row that its convolution may reach
 inline constexpr int64_t kMostStateRows = 256;  // k_dim
 
 // Added to the squared length of Q and K before they are scaled to length 1.

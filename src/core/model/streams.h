@@ -18,8 +18,12 @@ struct StreamsConfig {
 // Hyper-connections: attention and the feed-forward part each read a weighted sum of all streams.
 // Their output is added to every stream, times a weight. A product of all streams makes a row's
 // weights. At the end of the model another weighted sum merges the streams.
+// With a rank, each element of each stream has a weight of its own (Qwen 4 Exp). Streams are
+// normed, and two products with that many numbers between them make the weights: see GatedStreams.
+// The next three fields have no use then.
 struct HyperConfig {
   int64_t count = 0;          // 2 to kMostStreams
+  int64_t rank = 0;           // 0: one weight for a stream
   double eps = 0.0;           // added to all weights
   double most_written = 2.0;  // multiplies the sigmoid that makes the weights of what is written
   bool f32_product = false;   // the files have these products in F32 beside weights in 16 bits
@@ -33,6 +37,9 @@ struct StreamSum {
   float more = 0.0f;  // added to each share
   bool onto = true;   // adds the sums to what is there
 };
+
+// The least product that a stream gate takes the root of.
+inline constexpr float kLeastProduct = 1e-6f;
 
 // The least mean square that a stream counts for when it is scaled to the size of another stream.
 inline constexpr float kLeastMeanSquare = 1e-5f;

@@ -21,14 +21,25 @@ enum class TensorRole {
   stream_in,       // several streams: makes each stream but the first from the embedding
   hidden_product,  // [dim, 3 * target_dim]: of a drafter, like the next two; see DrafterConfig
   hidden_norm,
-  token_norm,  // of the next token's embedding
+  token_norm,   // of the next token's embedding
+  ngram_table,  // this and the next six: of n-grams, see NgramConfig; one of several files' tensors
+  ngram_key,    // [streams * dim, NgramConfig::dim]
+  ngram_value,  // [dim, NgramConfig::dim]
+  ngram_key_norm,  // [streams * dim], like the next two
+  ngram_query_norm,
+  ngram_conv_norm,
+  ngram_conv,  // [streams * dim, 1, conv_width]
   attn_norm,
   stream_norm,       // this and the next two predict the streams before a layer runs
   stream_router,     // [streams, dim]
   stream_predict,    // [streams * streams, streams]
-  hyper_attn,        // [2 * streams, streams * dim]: around attention, like the next two
+  hyper_attn,        // [2 * streams, streams * dim]: around attention, like the next five
   hyper_attn_base,   // [2 * streams]; see HyperConfig
   hyper_attn_scale,  // [2]
+  // With a rank: the rows' weights for what is written are in hyper_attn [streams, streams * dim].
+  hyper_attn_norm,  // [streams * dim]
+  hyper_attn_down,  // [rank, streams * dim]
+  hyper_attn_up,    // [streams * dim, rank]
   q,
   k,
   v,
@@ -72,6 +83,9 @@ enum class TensorRole {
   hyper_ffn,  // around the feed-forward part, like around attention
   hyper_ffn_base,
   hyper_ffn_scale,
+  hyper_ffn_norm,
+  hyper_ffn_down,
+  hyper_ffn_up,
   ffn_norm,
   gate,
   up,
@@ -106,6 +120,9 @@ enum class TensorRole {
   hyper_head,   // [streams, streams * dim]: for the sum at the end of the model
   hyper_head_base,
   hyper_head_scale,  // [1]
+  hyper_head_norm,   // this and the next two: with a rank, in place of the three before
+  hyper_head_down,
+  hyper_head_up,
   norm,
   stream_out,  // several streams: from each stream but the first to the final sum
   head_down,   // [embed_dim, dim]: back to the width of the embedding
@@ -136,7 +153,8 @@ enum class VectorForm {
 
 struct TensorRow {
   // The name without ".weight" and ".bias". "{}" stands for the number of the layer, "{e}" for the
-  // expert, "{h}" for the head, "{s}" for a stream beside the first, from 0 on.
+  // expert, "{h}" for the head, "{s}" for a stream beside the first, "{f}" for one of
+  // NgramConfig::files, from 0 on.
   std::string_view name;
   std::vector<TensorRole> roles;  // mostly one
   TensorLayout layout = TensorLayout::rows;

@@ -119,16 +119,17 @@ bool has_role(std::string_view name, TensorRole role) {
 
 WeightBytes weight_bytes(const Checkpoint& checkpoint) {
   WeightBytes bytes;
-  uint64_t embedding = 0;
+  uint64_t embedding = 0, ngrams = 0;
   bool has_output = false;
   for (const auto& [name, location] : checkpoint.tensors()) {
     const uint64_t size = location.entry.end - location.entry.begin;
     bytes.all += size;
     if (has_role(name, TensorRole::embedding)) embedding += size;
+    if (name.find(".ngram_embedding.") != std::string::npos) ngrams += size;
     bytes.experts |= name.find(".experts.") != std::string::npos;
     has_output |= has_role(name, TensorRole::lm_head);
   }
-  bytes.read = bytes.all - (has_output ? embedding : 0);
+  bytes.read = bytes.all - (has_output ? embedding : 0) - ngrams;
   return bytes;
 }
 

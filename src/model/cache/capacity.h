@@ -22,7 +22,8 @@ namespace fp8kv {
 // Bytes of the whole model's weights, from the headers of its shards.
 struct WeightBytes {
   uint64_t all = 0;
-  uint64_t read = 0;     // by a decode step; excludes an embedding that is not also the output
+  uint64_t read = 0;     // by a decode step; excludes tables of n-grams, and an embedding that is
+                         // not also the output
   bool experts = false;  // a step reads only the experts of its tokens, but `read` counts all
 };
 WeightBytes weight_bytes(const Checkpoint& checkpoint);

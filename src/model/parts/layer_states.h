@@ -15,6 +15,7 @@ namespace fp8kv {
 struct LayerState {
   TensorView conv_q, conv_k, conv_v;
   TensorView recurrent;
+  TensorView conv_ngrams;  // of a layer with n-grams
 };
 
 class LayerStates {
@@ -27,7 +28,7 @@ class LayerStates {
 
  private:
   struct Memory {
-    Tensor conv_q, conv_k, conv_v, recurrent;
+    Tensor conv_q, conv_k, conv_v, recurrent, conv_ngrams;
   };
 
   std::map<int64_t, Memory> layers_;  // by layer

@@ -1,5 +1,6 @@
 #include "model/weights/check_rows.h"
 
+#include <algorithm>
 #include <array>
 #include <set>
 #include <tuple>
@@ -31,8 +32,8 @@ void check_rows_of_layer(const ModelConfig& config) {
   const auto count = [&](const std::vector<ModelTensor>& tensors, bool of_layer) {
     for (const ModelTensor& tensor : tensors) {
       for (const TensorPart& part : tensor.parts) {
-        const bool counted =
-            !tensor.is_bias && tensor.expert <= 0 && tensor.head <= 0 && tensor.stream <= 0;
+        const bool counted = !tensor.is_bias && std::max({tensor.expert, tensor.head, tensor.stream,
+                                                          tensor.file}) <= 0;
         if (!counted || is_of_layer(part.role) != of_layer) continue;
         ++rows[static_cast<size_t>(part.role)];
       }
@@ -55,18 +56,26 @@ void check_rows_of_layer(const ModelConfig& config) {
 // Checks one layer of each kind that has tensors of its own.
 void check_rows(const ModelConfig& config) {
   if (config.drafter) return;  // read_drafter_config checks all tensors that are computed with
-  std::set<std::tuple<Mixing, FeedForward, bool, bool, bool>> checked;
+  std::set<std::tuple<Mixing, FeedForward, bool, bool, bool, bool>> checked;
   for (int64_t index = 0; index < config.n_layers(); ++index) {
     LayerDescription layer = config.layer(index);
     const bool writes = config.writes_cache(index);
+    const bool has_ngrams = config.ngrams && config.ngrams->has(index);
     if (!checked
-             .insert({layer.mixing, layer.feed_forward, writes, layer.v_is_k, layer.state_beside})
+             .insert({layer.mixing, layer.feed_forward, writes, layer.v_is_k, layer.state_beside,
+                      has_ngrams})
              .second) {
       continue;
     }
     layer.cache_of = writes ? 0 : -1;
     ModelConfig one = config;
     one.layers = {layer};
+    if (has_ngrams) {
+      one.ngrams->rows = {config.ngrams->rows_of(index)};
+      one.ngrams->layers = {0};
+    } else {
+      one.ngrams.reset();
+    }
     check_rows_of_layer(one);
   }
 }

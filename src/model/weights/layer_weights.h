@@ -85,6 +85,18 @@ struct HyperWeights {
   Linear product;         // [width, streams * dim]
   ConstTensorView base;   // [width]
   ConstTensorView scale;  // [1 or 2]
+  // With a rank: these in place of base and scale, and in `product` [streams, streams * dim] what
+  // makes the weights of what is written.
+  std::optional<Norm> norm;        // [streams, dim]
+  std::optional<Linear> down, up;  // [rank, streams * dim], [streams * dim, rank]
+};
+
+// Weights by which a layer adds the rows of n-grams to all streams: see NgramForward.
+struct NgramWeights {
+  Linear key;                            // [streams * dim, NgramConfig::dim]
+  Linear value;                          // [dim, NgramConfig::dim]
+  Norm key_norm, query_norm, conv_norm;  // [streams, dim]
+  Linear conv;                           // [streams * dim, 1, conv_width]
 };
 
 // LAuReL, the way around attention: x + norm(up(down(x))), for rows x that enter attention.
@@ -124,6 +136,7 @@ struct LayerWeights {
   std::optional<LayerInput> input;
   std::optional<StreamWeights> streams;
   std::optional<HyperWeights> attn_hyper, ffn_hyper;
+  std::optional<NgramWeights> ngrams;
   std::optional<LaurelWeights> laurel;
   std::optional<float> gate_cut;  // see ModelConfig::gate_cuts; in deviations above the mean
   std::optional<Xielu> xielu;     // see BlockConfig::xielu

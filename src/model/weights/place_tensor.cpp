@@ -55,7 +55,7 @@ IndexerWeights& indexer_of(LayerWeights& layer) {
 // Places a norm of an indexer. In DSA it is a LayerNorm in every model.
 void into_indexer(const Placing& tensor, Norm& norm) {
   tensor.into(norm);
-  if (tensor.config.indexer->by_kv_head) return;
+  if (!tensor.config.indexer->is_dsa()) return;
   norm.kind = NormKind::layer;
   norm.eps = static_cast<float>(tensor.config.indexer->norm_eps);
 }
@@ -71,8 +71,20 @@ StreamWeights& streams_of(LayerWeights& layer) {
   return *layer.streams;
 }
 
+// Places a norm with weights of its own for each stream.
+void into_streams(const Placing& tensor, Norm& norm) {
+  tensor.into(norm);
+  const int64_t dim = tensor.config.dim;
+  norm.weight = {tensor.view.data, tensor.view.dtype,
+                 Shape{tensor.view.shape.elements() / dim, dim}};
+}
+
 HyperWeights& made(std::optional<HyperWeights>& hyper) {
   return hyper ? *hyper : hyper.emplace();
+}
+
+NgramWeights& ngrams_of(LayerWeights& layer) {
+  return layer.ngrams ? *layer.ngrams : layer.ngrams.emplace();
 }
 
 LaurelWeights& laurel_of(LayerWeights& layer) {
@@ -165,6 +177,40 @@ void Placing::into(std::optional<Norm>& norm) const {
   into(*norm);
 }
 
+void place_hyper(TensorRole role, const Placing& tensor, std::optional<HyperWeights>& to) {
+  HyperWeights& hyper = made(to);
+  switch (role) {
+    case TensorRole::hyper_attn:
+    case TensorRole::hyper_ffn:
+    case TensorRole::hyper_head:
+      return tensor.into(hyper.product);
+    case TensorRole::hyper_attn_base:
+    case TensorRole::hyper_ffn_base:
+    case TensorRole::hyper_head_base:
+      hyper.base = tensor.view;
+      return;
+    case TensorRole::hyper_attn_scale:
+    case TensorRole::hyper_ffn_scale:
+    case TensorRole::hyper_head_scale:
+      hyper.scale = tensor.view;
+      return;
+    case TensorRole::hyper_attn_norm:
+    case TensorRole::hyper_ffn_norm:
+    case TensorRole::hyper_head_norm:
+      return into_streams(tensor, hyper.norm.emplace());
+    case TensorRole::hyper_attn_down:
+    case TensorRole::hyper_ffn_down:
+    case TensorRole::hyper_head_down:
+      return tensor.into(hyper.down);
+    case TensorRole::hyper_attn_up:
+    case TensorRole::hyper_ffn_up:
+    case TensorRole::hyper_head_up:
+      return tensor.into(hyper.up);
+    default:
+      assertion_failed("a role of a hyper-connection", __FILE__, __LINE__);
+  }
+}
+
 void place(TensorRole role, const Placing& tensor, LayerWeights& layer) {
   if (role_row(role).part == RolePart::state) {
     return place_state(role, tensor, layer);
@@ -241,21 +287,31 @@ void place(TensorRole role, const Placing& tensor, LayerWeights& layer) {
       streams_of(layer).scale = tensor.view;
       return;
     case TensorRole::hyper_attn:
-      return tensor.into(made(layer.attn_hyper).product);
     case TensorRole::hyper_attn_base:
-      made(layer.attn_hyper).base = tensor.view;
-      return;
     case TensorRole::hyper_attn_scale:
-      made(layer.attn_hyper).scale = tensor.view;
-      return;
+    case TensorRole::hyper_attn_norm:
+    case TensorRole::hyper_attn_down:
+    case TensorRole::hyper_attn_up:
+      return place_hyper(role, tensor, layer.attn_hyper);
     case TensorRole::hyper_ffn:
-      return tensor.into(made(layer.ffn_hyper).product);
     case TensorRole::hyper_ffn_base:
-      made(layer.ffn_hyper).base = tensor.view;
-      return;
     case TensorRole::hyper_ffn_scale:
-      made(layer.ffn_hyper).scale = tensor.view;
-      return;
+    case TensorRole::hyper_ffn_norm:
+    case TensorRole::hyper_ffn_down:
+    case TensorRole::hyper_ffn_up:
+      return place_hyper(role, tensor, layer.ffn_hyper);
+    case TensorRole::ngram_key:
+      return tensor.into(ngrams_of(layer).key);
+    case TensorRole::ngram_value:
+      return tensor.into(ngrams_of(layer).value);
+    case TensorRole::ngram_key_norm:
+      return into_streams(tensor, ngrams_of(layer).key_norm);
+    case TensorRole::ngram_query_norm:
+      return into_streams(tensor, ngrams_of(layer).query_norm);
+    case TensorRole::ngram_conv_norm:
+      return into_streams(tensor, ngrams_of(layer).conv_norm);
+    case TensorRole::ngram_conv:
+      return tensor.into(ngrams_of(layer).conv);
     case TensorRole::laurel_down:
       return tensor.into(laurel_of(layer).down);
     case TensorRole::laurel_up:

@@ -21,6 +21,9 @@ struct Placing {
   void into(std::optional<Norm>& norm) const;
 };
 
+// REQUIRES a role of a hyper-connection, whichever its place.
+void place_hyper(TensorRole role, const Placing& tensor, std::optional<HyperWeights>& to);
+
 // REQUIRES a role of a layer. Excludes matrices of single experts, and numbers.
 void place(TensorRole role, const Placing& tensor, LayerWeights& layer);
 

@@ -140,12 +140,8 @@ HeadWeights WeightLoader::head() const {
     if (role == TensorRole::norm) {
       loaded.into(head.norm);
       if (config_.block.last_norm_whole) head.norm->weight_offset = 0.0f;
-    } else if (role == TensorRole::hyper_head) {
-      loaded.into(head.hyper ? head.hyper->product : head.hyper.emplace().product);
-    } else if (role == TensorRole::hyper_head_base) {
-      (head.hyper ? *head.hyper : head.hyper.emplace()).base = found.view;
-    } else if (role == TensorRole::hyper_head_scale) {
-      (head.hyper ? *head.hyper : head.hyper.emplace()).scale = found.view;
+    } else if (role >= TensorRole::hyper_head && role <= TensorRole::hyper_head_up) {
+      place_hyper(role, loaded, head.hyper);
     } else if (role == TensorRole::stream_out) {
       loaded.into(head.streams.emplace_back());
     } else if (role == TensorRole::head_down) {

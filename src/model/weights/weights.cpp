@@ -81,8 +81,10 @@ std::vector<ModelTensor> needed_tensors(const ModelConfig& config, int64_t index
   std::vector<ModelTensor> tensors = layer_tensors(config, index);
   if (part == LayerPart::up_to_kv) std::erase_if(tensors, comes_after_kv);
   std::erase_if(tensors, [](const ModelTensor& tensor) {
-    // A drafter names the norms of its input like a layer's.
-    return is_number(tensor) || role_row(tensor.parts.front().role).part == RolePart::embedding;
+    const TensorRole role = tensor.parts.front().role;
+    // Tables of n-grams stay in their files. A drafter names the norms of its input like a layer's.
+    return is_number(tensor) || role == TensorRole::ngram_table ||
+           role_row(role).part == RolePart::embedding;
   });
   return tensors;
 }

@@ -156,9 +156,10 @@ class Scene {
     Tensor chosen;
     if (setup_.chosen.count > 0) {
       chosen = put(backend, setup_.chosen.all(positions_, setup_.n_kv_heads),
-                   {n, setup_.n_kv_heads, setup_.chosen.count});
+                   setup_.chosen.shape(n, setup_.n_kv_heads));
       options.chosen = chosen.view();
       options.chosen_block = setup_.chosen.block;
+      options.chosen_pooled = setup_.chosen.pooled;
     }
     backend.attention(
         q.view(), kv,

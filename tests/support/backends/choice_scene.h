@@ -29,6 +29,7 @@ struct ChoiceScene {
   int64_t block = 1;         // tokens that are chosen together
   int64_t local_blocks = 0;  // see TokenScores
   bool by_head = false;      // each head chooses by itself
+  bool pooled = false;       // see TokenScores; `count` includes the row's own block
   DType dtype = DType::f32;  // of Q and the keys on a GPU; on the CPU Q is F32
 
   static constexpr int64_t kSecond = 2;
@@ -53,14 +54,19 @@ struct ChoiceScene {
     std::vector<int32_t> chosen;
     for (int64_t row = 0; row < all_rows(); ++row) {
       for (int64_t list = 0; list < lists(); ++list) {
-        const std::vector<int64_t> scores = by_head ? block_scores(row, list) : token_scores(row);
+        const std::vector<int64_t> scores = by_head  ? block_scores(row, list)
+                                            : pooled ? pooled_scores(row)
+                                                     : token_scores(row);
         std::vector<int32_t> places(scores.size());
         std::iota(places.begin(), places.end(), 0);
         std::stable_sort(places.begin(), places.end(), [&](int32_t a, int32_t b) {
           return scores[static_cast<size_t>(a)] > scores[static_cast<size_t>(b)];
         });
-        places.resize(std::min(places.size(), static_cast<size_t>(count)));
+        places.resize(std::min(places.size(), static_cast<size_t>(pooled ? count - 1 : count)));
         std::sort(places.begin(), places.end());
+        if (pooled && seen(row) % block > 0) {
+          places.push_back(static_cast<int32_t>(seen(row) / block));
+        }
         places.resize(static_cast<size_t>(count), -1);
         chosen.insert(chosen.end(), places.begin(), places.end());
       }
@@ -68,15 +74,15 @@ struct ChoiceScene {
     return chosen;
   }
 
+  int64_t seen(int64_t row) const { return row < rows ? before + row + 1 : row - rows + 1; }
+
  private:
   // Products of a head's query with the keys that the row sees.
   std::vector<int64_t> products(int64_t row, int64_t head) const {
     const std::vector<float> all_q = q(), all_keys = keys();
-    const bool first = row < rows;
-    const int64_t seen = first ? before + row + 1 : row - rows + 1;
-    const int64_t first_key = first ? 0 : first_tokens();
-    std::vector<int64_t> dots(static_cast<size_t>(seen));
-    for (int64_t t = 0; t < seen; ++t) {
+    const int64_t first_key = row < rows ? 0 : first_tokens();
+    std::vector<int64_t> dots(static_cast<size_t>(seen(row)));
+    for (int64_t t = 0; t < seen(row); ++t) {
       for (int64_t d = 0; d < head_dim; ++d) {
         dots[static_cast<size_t>(t)] +=
             static_cast<int64_t>(
@@ -97,6 +103,16 @@ struct ChoiceScene {
         scores[t] += static_cast<int64_t>(all_weights[static_cast<size_t>(row * n_heads + head)]) *
                      std::max<int64_t>(dots[t], 0);
       }
+    }
+    return scores;
+  }
+
+  // The scores of the last token of each whole block.
+  std::vector<int64_t> pooled_scores(int64_t row) const {
+    const std::vector<int64_t> all = token_scores(row);
+    std::vector<int64_t> scores;
+    for (int64_t t = block - 1; t < seen(row); t += block) {
+      scores.push_back(all[static_cast<size_t>(t)]);
     }
     return scores;
   }
@@ -175,6 +191,7 @@ inline std::vector<int32_t> run_choice(Backend& backend, const ChoiceScene& s) {
                    .keys = kv,
                    .scale = 1.0f,
                    .block = s.block,
+                   .pooled = s.pooled,
                    .local_blocks = s.local_blocks,
                    .scores = scores.view()};
   if (!s.by_head) args.weights = weights.view();

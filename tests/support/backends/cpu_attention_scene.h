@@ -144,8 +144,9 @@ class CpuAttentionScene {
     const std::vector<int32_t> chosen = setup_.chosen.all(positions_, setup_.n_kv_heads);
     if (setup_.chosen.count > 0) {
       options.chosen = {reinterpret_cast<const std::byte*>(chosen.data()), DType::i32,
-                        Shape{n_rows_, setup_.n_kv_heads, setup_.chosen.count}};
+                        setup_.chosen.shape(n_rows_, setup_.n_kv_heads)};
       options.chosen_block = setup_.chosen.block;
+      options.chosen_pooled = setup_.chosen.pooled;
     }
     options.rounded_to = setup_.model;
     backend.attention(q.view(), kv, batch, options, out.view());

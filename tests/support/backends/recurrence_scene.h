@@ -23,6 +23,7 @@ struct RecurrenceScene {
   int64_t v_heads = 4;
   int64_t v_dim = 37;  // more than a block of columns
   int64_t conv_width = 4;
+  int64_t dilation = 1;  // of the convolution
   bool conv_bias = false;
   bool conv_gated = false;  // gates before and behind the convolution, and no SiLU
   bool skip = false;
@@ -124,7 +125,7 @@ inline RecurrenceOutcome run_steps(Backend& backend, const RecurrenceScene& s,
   const Tensor state =
       backend.allocate(DType::f32, Shape{s.n_slots, state_elements(s.v_heads, s.k_dim, s.v_dim)});
   const Tensor tail =
-      backend.allocate(DType::f32, Shape{s.n_slots, s.conv_width - 1, s.channels()});
+      backend.allocate(DType::f32, Shape{s.n_slots, (s.conv_width - 1) * s.dilation, s.channels()});
   // Fills the state with leftovers of another sequence.
   const auto spoil = [&](const Tensor& tensor) {
     const std::vector<float> old(static_cast<size_t>(tensor.view().shape.elements()), 3.0f);
@@ -209,6 +210,7 @@ inline RecurrenceOutcome run_steps(Backend& backend, const RecurrenceScene& s,
     if (s.conv_bias) conv.bias = bias.view();
     conv.state = tail.view();
     conv.silu = !s.conv_gated;
+    conv.dilation = s.dilation;
     if (s.conv_gated) conv.in_gate = in_gate.view(), conv.out_gate = out_gate.view();
     backend.causal_conv(x.view(), conv, batch);
     scatter(get(backend, made.view()), width(s.v_heads, s.v_dim), out.recurred);
@@ -303,7 +305,7 @@ inline ExactRecurrence exact_recurrence(const RecurrenceScene& s, double unit = 
       for (int64_t channel = 0; channel < s.channels(); ++channel) {
         double sum = s.conv_bias ? of(s.bias, channel) : 0, size = std::abs(sum);
         for (int64_t tap = 0; tap < s.conv_width; ++tap) {
-          const int64_t from = row - (s.conv_width - 1) + tap;
+          const int64_t from = row - (s.conv_width - 1 - tap) * s.dilation;
           if (from < first) continue;
           const int64_t at = from * s.channels() + channel;
           const double input = of(s.x, at) * (s.conv_gated ? of(s.in_gate, at) : 1);

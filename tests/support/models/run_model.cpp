@@ -42,7 +42,7 @@ std::vector<std::vector<float>> run_model(const Checkpoint& checkpoint, const Mo
         std::min(ids.size() - at, static_cast<size_t>(first ? settings.prompt : settings.chunk));
     cache.extend(sequence, static_cast<int64_t>(count));
     step.clear();
-    step.add(std::span(ids).subspan(at, count), sequence, true, 0);
+    step.add(std::span(ids).subspan(at, count), sequence, true, 0, std::span(ids).first(at));
     step.upload();
     const TensorView part = x.first(step.rows());
     embedding.embed(step, part);

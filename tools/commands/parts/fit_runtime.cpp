@@ -35,7 +35,7 @@ FitRuntime runtime_of(const FitCommandOptions& options) {
 std::string take_dropped(const Checkpoint& checkpoint, const ModelConfig& config,
                          const FitRuntime& runtime, FitCommandOptions& options, Log& log) {
   // The FP8 cache of sparse attention has scales of its own there, not 1.
-  if (config.indexer) return "";
+  if (config.indexer && config.indexer->is_dsa()) return "";
   const std::string dropped = dropped_scales(checkpoint, config, runtime.chosen);
   if (dropped.empty()) return "";
   const std::string what = cat(runtime.text, ": ", dropped);

@@ -18,9 +18,9 @@ struct Pool {
   }
 };
 
-// Finds the rows of chosen tokens [begin, end).
-void find_chosen(const Op& op, const Span& span, Pool pool, int64_t begin, int64_t end,
-                 const std::byte** rows) {
+// Finds the rows of tokens [begin, end) that may lie apart.
+void find_apart(const Op& op, const Span& span, Pool pool, int64_t begin, int64_t end,
+                const std::byte** rows) {
   for (int64_t t = begin; t < end; ++t) {
     const int64_t at = op.position_at(span, t);
     const int64_t page = op.pages(span)[at / op.kv.page_size];
@@ -33,7 +33,9 @@ void find_chosen(const Op& op, const Span& span, Pool pool, int64_t begin, int64
 void find_tokens(const Op& op, const Span& span, Pool pool, int64_t begin, int64_t end,
                  const std::byte** rows) {
   const int32_t* pages = op.pages(span);
-  if (op.options.chosen) return find_chosen(op, span, pool, begin, end, rows);
+  if (op.options.chosen || op.key_step > 1) {
+    return find_apart(op, span, pool, begin, end, rows);
+  }
   int64_t page = begin / op.kv.page_size;
   int64_t in_page = begin % op.kv.page_size;
   for (int64_t t = begin; t < end; ++page, in_page = 0) {

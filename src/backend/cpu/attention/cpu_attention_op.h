@@ -46,6 +46,8 @@ struct Op {
   bool as_floats;      // rows are decoded to f32 first: those that are not elements of one type
   DType element;       // type of K and V as they are read: f32 with as_floats
   int64_t element_bytes;
+  // Tokens from a key to the next one, of which it is the last: TokenScores::pooled.
+  int64_t key_step = 1;
 
   // Bytes of a row of K; a row of V has no more.
   int64_t row_bytes() const { return head_dim * element_bytes; }
@@ -57,14 +59,15 @@ struct Op {
   // token's number is its place among them.
   int64_t seen(int64_t row) const {
     const int64_t all = position(row) + 1, block = options.chosen_block;
-    if (!options.chosen) return all;
-    // The last block ends at the row itself.
-    return std::min(all, chosen_count() * block - (block - 1 - position(row) % block));
+    if (!options.chosen) return all / key_step;
+    // The last block ends at the row itself, or has ended before it.
+    const int64_t last = options.chosen_pooled ? all % block : position(row) % block + 1;
+    return std::min(all, (chosen_count() - 1) * block + last);
   }
   int64_t chosen_count() const { return options.chosen->shape[options.chosen->shape.rank() - 1]; }
   // The position of the token that is at `place` of those that the span's row sees.
   int64_t position_at(const Span& span, int64_t place) const {
-    if (!options.chosen) return place;
+    if (!options.chosen) return place * key_step + key_step - 1;
     const bool by_head = options.chosen->shape.rank() == 3;
     const int64_t list = by_head ? span.first_row * kv.n_kv_heads + span.kv_head : span.first_row;
     const int32_t* chosen = options.chosen->as<int32_t>() + list * chosen_count();

@@ -83,6 +83,13 @@ void choose_row(const float* scores, int64_t n, int64_t count, int32_t* chosen) 
   std::sort(chosen, chosen + count);
 }
 
+// Adds the row's own block to the `most` blocks that may stand before it, unless the row ends it.
+void add_own_block(int64_t position, int64_t block, int64_t most, int32_t* chosen) {
+  const int64_t before = (position + 1) / block;
+  chosen[most] = -1;
+  if ((position + 1) % block > 0) chosen[std::min(before, most)] = static_cast<int32_t>(before);
+}
+
 }  // namespace
 }  // namespace attention
 
@@ -106,11 +113,14 @@ void cpu_choose_tokens(const CpuKernels& kernels, ThreadPool& pool, AttentionScr
               false,
               false,
               element,
-              static_cast<int64_t>(dtype_bytes(element))};
+              static_cast<int64_t>(dtype_bytes(element)),
+              args.pooled ? args.block : 1};
   scratch.threads.resize(static_cast<size_t>(pool.threads()));
   const int64_t n = args.q.shape[0], at_once = args.scores.shape[0], width = args.scores.shape[1];
   const int64_t count = chosen.shape[chosen.shape.rank() - 1];
-  const int64_t lists = args.weights ? 1 : op.n_heads;  // of a row
+  const int64_t lists = args.weights ? 1 : op.n_heads;     // of a row
+  const int64_t scored = args.pooled ? count - 1 : count;  // chosen by their scores
+  FP8KV_ASSERT(args.weights ? args.pooled || args.block == 1 : !args.pooled);
   const auto* indptr = batch.indptr.as<int32_t>();
   std::vector<int64_t> sequences;
   for (int64_t s = 0; s + 1 < batch.indptr.shape[0]; ++s) {
@@ -120,13 +130,15 @@ void cpu_choose_tokens(const CpuKernels& kernels, ThreadPool& pool, AttentionScr
     pool.run(std::min(at_once, n - first), [&](int64_t i, int thread) {
       const Span span{sequences[static_cast<size_t>(first + i)], 0, first + i, 1};
       const std::span scores(args.scores.as<float>() + i * width, static_cast<size_t>(width));
-      const int64_t blocks = divide_up(op.seen(span.first_row), args.block);
+      const int64_t seen = op.seen(span.first_row);
+      const int64_t blocks = args.pooled ? seen : divide_up(seen, args.block);
       FP8KV_ASSERT(blocks * lists <= width);
       const Work work(op, op.queries(span), scratch.threads[static_cast<size_t>(thread)]);
-      if (blocks > count) score_row(op, span, args, work, scores);
+      if (blocks > scored) score_row(op, span, args, work, scores);
       for (int64_t list = 0; list < lists; ++list) {
-        choose_row(scores.data() + list * (width / lists), blocks, count,
-                   chosen.as<int32_t>() + (span.first_row * lists + list) * count);
+        int32_t* const to = chosen.as<int32_t>() + (span.first_row * lists + list) * count;
+        choose_row(scores.data() + list * (width / lists), blocks, scored, to);
+        if (args.pooled) add_own_block(op.position(span.first_row), args.block, scored, to);
       }
     });
   }

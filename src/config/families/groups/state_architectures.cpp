@@ -39,6 +39,8 @@ void parse_qwen3_next(const Json& config, ModelConfig& out) {
   parse_shared_expert(config, out);
 }
 
+}  // namespace
+
 void parse_qwen3_5_moe(const Json& config, ModelConfig& out) {
   parse_delta_net(config, out);
   parse_experts(config, {{"num_experts", "num_local_experts"}, "moe_intermediate_size"}, out);
@@ -53,7 +55,6 @@ TensorRows gated_qkv() {
           {"model.layers.{}.self_attn.v_proj", {v}}};
 }
 
-// The tensors of a state besides its projections.
 TensorRows state_rest() {
   return {{"model.layers.{}.linear_attn.conv1d", {conv_q, conv_k, conv_v}},
           {"model.layers.{}.linear_attn.A_log", {state_decay}, TensorLayout::rows, true},
@@ -75,6 +76,8 @@ TensorRows gated_shared_expert() {
           {"model.layers.{}.mlp.shared_expert.down_proj", {shared_down}},
           {"model.layers.{}.mlp.shared_expert_gate", {shared_router}}};
 }
+
+namespace {
 
 std::span<const TensorRow> qwen3_next_tensors() {
   static const TensorRows rows = joined({opening(),

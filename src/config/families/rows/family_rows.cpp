@@ -66,6 +66,7 @@ Architecture phimoe();
 Architecture phimoe_first_name();
 Architecture qwen3_omni_moe();
 Architecture qwen3_vl_moe();
+Architecture qwen4_exp();
 Architecture sarvam_mla();
 Architecture sarvam_moe();
 Architecture seed_oss();
@@ -138,6 +139,7 @@ std::span<const Architecture> family_rows() {
       phimoe_first_name(),
       qwen3_omni_moe(),
       qwen3_vl_moe(),
+      qwen4_exp(),
       sarvam_mla(),
       sarvam_moe(),
       seed_oss(),

@@ -15,9 +15,9 @@ ChosenTokens::ChosenTokens(Backend& backend, const ModelConfig& config, const Ch
   keeps_all_ =
       !indexer.by_kv_head && std::any_of(config.layers.begin(), config.layers.end(), reuses);
   const int64_t rows = keeps_all_ ? sizes.all_rows : sizes.most_rows;
-  memory_ =
-      backend.allocate(DType::i32, indexer.by_kv_head ? Shape{rows, indexer.n_heads, indexer.top_k}
-                                                      : Shape{rows, indexer.top_k});
+  const int64_t most = indexer.most_blocks();
+  memory_ = backend.allocate(
+      DType::i32, indexer.by_kv_head ? Shape{rows, indexer.n_heads, most} : Shape{rows, most});
 }
 
 TensorView ChosenTokens::rows(int64_t first, int64_t n) const {

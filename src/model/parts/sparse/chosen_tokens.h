@@ -32,7 +32,8 @@ class ChosenTokens {
   uint64_t bytes() const { return memory_.view().data == nullptr ? 0 : memory_.view().bytes(); }
 
  private:
-  Tensor memory_;           // [rows, top_k] i32, or [rows, n_heads, top_k]: see by_kv_head
+  // [rows, most_blocks] i32, or [rows, n_heads, most_blocks]: see IndexerConfig
+  Tensor memory_;
   bool keeps_all_ = false;  // later layers read it
 };
 

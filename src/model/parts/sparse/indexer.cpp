@@ -40,6 +40,12 @@ IndexerForward::IndexerForward(ForwardMemory& memory, const ModelConfig& config,
   const int64_t width = scores_of_row(indexer_, max_positions);
   scores_ = memory.make(DType::f32, Shape{scored_rows(memory.max_rows(), width), width});
   if (indexer_.by_kv_head) return;
+  if (indexer_.pooled) {
+    const std::vector<float> ones(static_cast<size_t>(memory.max_rows() * indexer_.n_heads), 1.0f);
+    weights_ = memory.make({reinterpret_cast<const std::byte*>(ones.data()), DType::f32,
+                            Shape{memory.max_rows(), indexer_.n_heads}});
+    return;
+  }
   weights_ = memory.rows(DType::f32, indexer_.n_heads);
   if (!indexer_.f32_weights || memory.activation() == DType::f32) return;
   wide_ = memory.rows(DType::f32, config.dim);
@@ -67,28 +73,38 @@ ConstTensorView IndexerForward::weights_of(const Linear& heads, const ConstTenso
 void IndexerForward::run(const IndexerWeights& weights, const IndexerRows& rows,
                          const RopeAppend& rotation, const TokenChoice& choice) {
   const int64_t n = rows.x.shape[0], heads = indexer_.n_heads, size = indexer_.head_dim;
-  const int64_t rest = size - indexer_.rope_dim;
-  const TensorView q = q_.first(n), k = k_.first(n);
+  const TensorView q = q_.first(n);
   backend_.linear(rows.q_vector, std::array{project_to(weights.q, reshaped(q, {n, heads * size}))});
-  backend_.linear(rows.x, std::array{project_to(weights.k, k)});
+  backend_.linear(rows.x, std::array{project_to(weights.k, k_.first(n))});
   if (weights.q_norm) {
     const TensorView each = reshaped(q, {n * heads, size});
     backend_.norm(each, *weights.q_norm, each);
   }
-  backend_.norm(k, weights.norm, k);
   TokenScores scores{.q = q,
                      .keys = choice.keys,
                      .scale = 1.0f / std::sqrt(static_cast<float>(size)),
                      .block = indexer_.block,
+                     .pooled = indexer_.pooled,
                      .local_blocks = indexer_.local_blocks,
                      .scores = scores_.view()};
   if (weights.heads) scores.weights = weights_of(*weights.heads, rows.x);
+  if (indexer_.pooled) scores.weights = weights_.first(n);
+  indexer_.pooled ? append_pooled(weights, scores, rotation) : append(weights, scores, rotation);
+  backend_.choose_tokens(scores, rotation.batch, choice.chosen);
+}
 
+// Norms, rotates and stores the keys, and rotates Q.
+void IndexerForward::append(const IndexerWeights& weights, TokenScores& scores,
+                            const RopeAppend& rotation) {
+  const int64_t n = scores.q.shape[0], size = indexer_.head_dim;
+  const int64_t rest = size - indexer_.rope_dim;
+  const TensorView q = q_.first(n), k = k_.first(n);
+  backend_.norm(k, weights.norm, k);
   RopeAppend append = rotation;
   append.q = q;
   append.k = reshaped(rotated_.first(n), {n, 1, indexer_.rope_dim});
   append.v = reshaped(rest_.first(n), {n, 1, rest});
-  append.kv = choice.keys;
+  append.kv = scores.keys;
   append.magnitudes = {};
   append.q_rope = {};
   append.pairs = indexer_.pairs;
@@ -104,7 +120,31 @@ void IndexerForward::run(const IndexerWeights& weights, const IndexerRows& rows,
     backend_.copy_columns({q, 0}, {append.q, indexer_.rope_dim}, rest);
   }
   backend_.rope_append(append);
-  backend_.choose_tokens(scores, rotation.batch, choice.chosen);
+}
+
+// Stores the keys, those of whole blocks pooled, and rotates Q.
+void IndexerForward::append_pooled(const IndexerWeights& weights, const TokenScores& scores,
+                                   const RopeAppend& rotation) {
+  const int64_t n = scores.q.shape[0];
+  const PagedKv& keys = scores.keys;
+  const auto no_heads = [&](int64_t size) {
+    return TensorView{k_.view().data, k_.view().dtype, Shape{n, 0, size}};
+  };
+  RopeAppend turn = rotation;
+  turn.q = q_.first(n);
+  turn.k = no_heads(keys.head_dim - keys.v_in_k);
+  turn.v = no_heads(keys.v_dim());
+  turn.kv = keys;
+  turn.magnitudes = {};
+  turn.q_rope = {};
+  backend_.rope_append(turn);
+  backend_.append_pooled({.k = k_.first(n),
+                          .block = indexer_.block,
+                          .norm = weights.norm,
+                          .rope = rotation.rope,
+                          .batch = rotation.batch,
+                          .keys = keys,
+                          .round_to = rotation.round_to});
 }
 
 }  // namespace fp8kv

@@ -35,6 +35,9 @@ class IndexerForward {
 
  private:
   ConstTensorView weights_of(const Linear& heads, const ConstTensorView& rows);
+  void append(const IndexerWeights& weights, TokenScores& scores, const RopeAppend& rotation);
+  void append_pooled(const IndexerWeights& weights, const TokenScores& scores,
+                     const RopeAppend& rotation);
 
   Backend& backend_;
   const IndexerConfig& indexer_;
@@ -43,7 +46,7 @@ class IndexerForward {
   Tensor turned_;           // like q_, with what rotates first; empty without rotates_last
   Tensor rotated_;          // [max_rows, rope_dim]: the elements of the key that rotate
   Tensor rest_;             // [max_rows, head_dim - rope_dim]
-  Tensor weights_;          // [max_rows, n_heads] f32; empty with by_kv_head
+  Tensor weights_;          // [max_rows, n_heads] f32: ones if pooled; empty with by_kv_head
   Tensor scores_;           // see TokenScores::scores
   Tensor wide_, all_rows_;  // [max_rows, dim] f32, [max_rows] i32; empty without f32_weights
 };

@@ -33,9 +33,13 @@ HyperForward::HyperForward(ForwardMemory& memory, const ModelConfig& config)
   const int64_t count = hyper_.count;
   in_ = memory.rows(dim_);
   chosen_ = memory.rows(count * dim_);
+  write_ = memory.rows(DType::f32, count);
+  if (hyper_.rank > 0) {
+    gated_.emplace(memory, config);
+    return;
+  }
   products_ = memory.rows(DType::f32, 2 * count);
   read_ = memory.rows(DType::f32, count);
-  write_ = memory.rows(DType::f32, count);
   if (!hyper_.f32_product || memory.activation() == DType::f32) return;
   wide_ = memory.rows(DType::f32, count * dim_);
   std::vector<int32_t> rows(static_cast<size_t>(memory.max_rows()));
@@ -60,14 +64,20 @@ void HyperForward::share(const HyperWeights& weights, const ConstTensorView& x,
 
 TensorView HyperForward::read(const HyperWeights& weights, const ConstTensorView& x) {
   const int64_t n = x.shape[0];
-  share(weights, x, {.read = read_.first(n), .write = write_.first(n)});
   const TensorView in = in_.first(n);
+  if (gated_) {
+    gated_->read(weights, x, in);
+    gated_->share(weights, write_.first(n));
+    return in;
+  }
+  share(weights, x, {.read = read_.first(n), .write = write_.first(n)});
   backend_.mix_streams(apart(x, dim_), read_.first(n), {.onto = false}, apart(in, dim_));
   return in;
 }
 
 void HyperForward::write(const ConstTensorView& made, const TensorView& x) {
-  backend_.mix_streams(apart(made, dim_), write_.first(x.shape[0]), {}, apart(x, dim_));
+  const StreamSum sum{.more = gated_ ? GatedStreams::kMoreWritten : 0.0f};
+  backend_.mix_streams(apart(made, dim_), write_.first(x.shape[0]), sum, apart(x, dim_));
 }
 
 void HyperForward::merge(const HyperWeights& weights, const ConstTensorView& x,
@@ -75,6 +85,7 @@ void HyperForward::merge(const HyperWeights& weights, const ConstTensorView& x,
   const int64_t n = rows.shape[0];
   const TensorView chosen = chosen_.first(n);
   backend_.embed(x, rows, chosen);
+  if (gated_) return gated_->read(weights, chosen, out);
   share(weights, chosen, {.read = read_.first(n)});
   backend_.mix_streams(apart(chosen, dim_), read_.first(n), {.onto = false}, apart(out, dim_));
 }

@@ -1,12 +1,15 @@
 // Hyper-connections: how the blocks of a layer read several residual streams and write to them. The
 // blocks themselves are the usual ones.
+// See HyperConfig for their two forms.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "backend/backend.h"
 #include "core/model/config.h"
 #include "model/parts/forward_memory.h"
+#include "model/parts/streams/gated_streams.h"
 #include "model/weights/weights.h"
 
 namespace fp8kv {
@@ -38,10 +41,12 @@ class HyperForward {
   const HyperConfig& hyper_;
   int64_t dim_;
   float norm_eps_;
-  Tensor in_;            // [max_rows, dim]
-  Tensor chosen_;        // [max_rows, streams * dim]
-  Tensor products_;      // [max_rows, 2 * streams] f32
-  Tensor read_, write_;  // [max_rows, streams] f32
+  std::optional<GatedStreams> gated_;  // with a rank
+  Tensor in_;                          // [max_rows, dim]
+  Tensor chosen_;                      // [max_rows, streams * dim]
+  Tensor products_;  // [max_rows, 2 * streams] f32; this and the next without a rank
+  Tensor read_;      // [max_rows, streams] f32
+  Tensor write_;     // [max_rows, streams] f32
   // [max_rows, streams * dim] f32, [max_rows] i32; empty unless f32_product
   Tensor wide_, all_rows_;
 };

@@ -46,7 +46,8 @@ enum class Family : uint8_t {
   olmo_hybrid,
   kimi_linear,  // an MLA cache, in a few layers
   ling3,        // likewise
-  drafter,      // EAGLE-3: serves beside another model
+  qwen4_exp,
+  drafter,  // EAGLE-3: serves beside another model
 };
 inline constexpr size_t kFamilyCount = static_cast<size_t>(Family::drafter) + 1;
 

@@ -114,6 +114,9 @@ constexpr RuntimeRule kVllmRules[] = {
     RuntimeRule{{}, {}, ignores,
      "the FP8 cache of its sparse attention, fp8_ds_mla, makes scales of its own: these have no use",
      "vllm v0.33: config/cache.py:43-66"}.of({deepseek_sparse}),
+    RuntimeRule{{}, {}, ignores,
+     "loads the scales where its sparse attention does not look: an FP8 cache runs with 1", ""}
+        .of({qwen4_exp}).seen("run: vLLM 0.32.0's loader; read: models/qwen4_exp/nvidia/qsa.py"),
     RuntimeRule{{}, {}, unknown,
      "caches K and V of each head, which it makes from the latent: these scales are the latent's",
      "vllm v0.32: models/minicpm3.py:52-160"}.of({minicpm3}),

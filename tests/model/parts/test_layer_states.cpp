@@ -8,6 +8,7 @@
 #include "model/embedding.h"
 #include "model/model.h"
 #include "model/parts/layer_states.h"
+#include "model/parts/sparse/chosen_tokens.h"
 #include "model/step.h"
 #include "model/weights/weight_loader.h"
 #include "support/backends/cpu.h"
@@ -27,6 +28,7 @@ std::vector<float> kept_after(const test::FamilyModel& model, const std::vector<
   Embedding embedding(model.checkpoint, config, *backend, EmbeddingTable::on_backend);
   Forward forward(*backend, config, n, n);
   const LayerStates states(*backend, config, 1);
+  const ChosenTokens choice(*backend, config, {n, n, n});
   Step step(*backend, n, 1, pages);
   const Tensor x = backend->allocate(forward.activation_dtype(), Shape{n, config.stream_dim()});
   KvCache::Sequence sequence;
@@ -34,13 +36,18 @@ std::vector<float> kept_after(const test::FamilyModel& model, const std::vector<
   for (const size_t size : sizes) {
     cache.extend(sequence, static_cast<int64_t>(size));
     step.clear(kPromptStep);
-    step.add(std::span(model.ids).subspan(at, size), sequence, true, 0);
+    step.add(std::span(model.ids).subspan(at, size), sequence, true, 0,
+             std::span(model.ids).first(at));
     step.upload();
     const TensorView part = x.first(step.rows());
     embedding.embed(step, part);
     for (int64_t i = 0; i < config.n_layers(); ++i) {
       forward.layer(i, loader.layer(i), part,
-                    {.batch = step.batch(), .kv = cache.layer(i), .state = states.layer(i)});
+                    {.batch = step.batch(),
+                     .kv = cache.layer(i),
+                     .state = states.layer(i),
+                     .input = embedding.layer_input(step, i),
+                     .choice = {cache.index_keys(i), choice.rows(0, step.rows())}});
     }
     at += size;
   }
@@ -49,8 +56,9 @@ std::vector<float> kept_after(const test::FamilyModel& model, const std::vector<
   for (int64_t i = 0; i < config.n_layers(); ++i) {
     if (!config.keeps_state(i)) continue;
     const LayerState own = states.layer(i);
-    for (const TensorView& view : {own.conv_q, own.conv_k, own.conv_v, own.recurrent}) {
-      if (view.data == nullptr) continue;  // a convolution alone has one of them
+    for (const TensorView& view :
+         {own.conv_q, own.conv_k, own.conv_v, own.recurrent, own.conv_ngrams}) {
+      if (view.data == nullptr) continue;  // few layers have all of them
       const std::vector<float> values = test::floats_of(*backend, view);
       all.insert(all.end(), values.begin(), values.end());
     }
@@ -61,7 +69,7 @@ std::vector<float> kept_after(const test::FamilyModel& model, const std::vector<
 TEST_CASE("layer states: what is kept after a text is the same however it was cut into steps") {
   for (const char* name :
        {"qwen3-next", "granite4", "nemotron-h", "bamba", "falcon-h1", "falcon-h1-bias",
-        "falcon-h1-new-keys", "lfm2", "lfm2-seven", "lfm2-moe"}) {
+        "falcon-h1-new-keys", "lfm2", "lfm2-seven", "lfm2-moe", "qwen4-exp"}) {
     CAPTURE(std::string(name));
     const test::FamilyModel model(name);
     const size_t n = model.ids.size();

@@ -1,0 +1,93 @@
+#include "model/computable_streams.h"
+
+#include "base/error.h"
+
+namespace fp8kv {
+namespace {
+
+// Checks that gate cuts, LAuReL and streams are in blocks for which the forward pass computes them.
+void check_streams(const ModelConfig& config) {
+  const BlockConfig& block = config.block;
+  if (!config.gate_cuts.empty() && !block.gated) {
+    refuse_computing(config, "a gate that is cut off is in blocks without one", "gated ones");
+  }
+  if (config.laurel_rank > 0 && (block.parallel || !norms_input(block.norm_place))) {
+    refuse_computing(
+        config, "attention has a way around it in blocks side by side, or without a norm before",
+        "blocks in turn with one");
+  }
+  if (!config.streams) return;
+  const StreamsConfig& streams = *config.streams;
+  if (streams.count < 2 || streams.count > kMostStreams || streams.active < 0 ||
+      streams.active >= streams.count) {
+    refuse_computing(config,
+                     cat("stream ", streams.active, " of ", streams.count, " is computed with"),
+                     cat("one of 2 to ", kMostStreams));
+  }
+  if (config.layer_input_dim == 0 || config.recurrence || block.layer_scale) {
+    refuse_computing(config, "several streams are in layers that keep a state, or have a scale",
+                     "layers with attention and an input of their own");
+  }
+}
+
+// Checks that hyper-connections are in blocks for which the forward pass computes them.
+void check_hyper(const ModelConfig& config) {
+  if (!config.hyper) return;
+  const BlockConfig& block = config.block;
+  if (config.hyper->count < 2 || config.hyper->count > kMostStreams) {
+    refuse_computing(config, cat(config.hyper->count, " streams are connected"),
+                     cat("2 to ", kMostStreams));
+  }
+  const bool inputs = config.layer_input_dim > 0 || config.laurel_rank > 0 || config.streams;
+  if (inputs || block.layer_scale || block.parallel) {
+    refuse_computing(config, "hyper-connections are in layers with another way around their blocks",
+                     "attention, then a feed-forward part");
+  }
+  const bool multiplied = block.residual_multiplier != 1.0 ||
+                          block.attention_out_multiplier != 1.0 || block.down_multiplier != 1.0 ||
+                          (config.recurrence && config.recurrence->multipliers.out != 1.0);
+  const bool of_experts =
+      config.experts && (config.experts->beside_dense || config.experts->post_norm ||
+                         config.experts->multiplier != 1.0);
+  const NormPlace place = config.hyper->rank > 0 ? NormPlace::none : NormPlace::before;
+  if (block.norm_place != place || multiplied || of_experts) {
+    refuse_computing(config,
+                     "hyper-connections are around blocks whose output is normed or multiplied",
+                     "plain outputs, and inputs that are normed once");
+  }
+  for (int64_t index = 0; index < config.n_layers(); ++index) {
+    if (config.attends(index) != config.keeps_state(index) &&
+        config.layer(index).feed_forward != FeedForward::none)
+      continue;
+    refuse_computing(config, cat("layer ", index, " has hyper-connections"),
+                     "attention or a state, and a feed-forward part");
+  }
+}
+
+// Checks that n-grams are in layers for which the forward pass computes them.
+void check_ngrams(const ModelConfig& config) {
+  if (!config.ngrams) return;
+  const NgramConfig& ngrams = *config.ngrams;
+  if (!config.hyper)
+    refuse_computing(config, "n-grams are in layers with one stream", "hyper-connections");
+  for (const int64_t index : ngrams.layers) {
+    if (index < config.n_layers() && config.keeps_state(index) && config.recurrence->recurs()) {
+      continue;
+    }
+    refuse_computing(config, cat("layer ", index, " has n-grams"), "a layer that keeps a state");
+  }
+  const int64_t before = (ngrams.conv_width - 1) * ngrams.longest;
+  if (before <= kMostConvBefore) return;
+  refuse_computing(config, cat("a convolution over n-grams reaches ", before, " tokens back"),
+                   cat(kMostConvBefore, " at most"));
+}
+
+}  // namespace
+
+void check_streams_computable(const ModelConfig& config) {
+  check_streams(config);
+  check_hyper(config);
+  check_ngrams(config);
+}
+
+}  // namespace fp8kv
