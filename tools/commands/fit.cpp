@@ -10,6 +10,7 @@
 #include "base/digest.h"
 #include "base/error.h"
 #include "calib/run_identity.h"
+#include "calib/windows/model_on_backend.h"
 #include "checkpoint/checkpoint.h"
 #include "commands/commands.h"
 #include "commands/parts/calibrated_scales.h"
@@ -94,52 +95,10 @@ void take_scales(const KvScales& given, const std::string& source, bool asked,
               "leave it out, or name caches with --kv-cache-dtype", ErrorKind::usage);
 }
 
-// Leaves out formats that the policy makes no scales for, unless the user named formats or a scale
-// file.
-void drop_without_policy(const FitCommandOptions& options, std::vector<FitFormat>& formats,
-                         Log& log) {
-  const auto unfit = [&](const FitFormat& format) {
-    const std::optional<KvFormat> scaled = scales_for(format.type);
-    return scaled && is_nvfp4(*scaled) && !options.policy.kind->for_nvfp4();
-  };
-  if (!options.kv_cache_dtypes.empty() || !options.scales.empty()) return;
-  for (const FitFormat& each : formats) {
-    if (!unfit(each)) continue;
-    log.note(cat("left out: ", each.name, ": policy ", policy_name(options.policy),
-                 " makes no scales for it"));
-  }
-  std::erase_if(formats, unfit);
-}
-
-// With --out, leaves out formats that make their own scales, unless the user named them. Throws if
-// no format is left that has scales to write.
-void drop_without_scales(const FitCommandOptions& options, std::vector<FitFormat>& formats,
-                         Log& log) {
-  if (options.out.empty()) return;
-  const auto unfit = [](const FitFormat& format) { return !scales_for(format.type); };
-  if (std::all_of(formats.begin(), formats.end(), unfit)) {
-    std::vector<std::string> names;
-    for (const FitFormat& each : formats) names.push_back(each.name);
-    throw Error(cat("--out: ", join(names),
-                    names.size() == 1 ? " makes its own scales" : " make their own scales",
-                    ", so there is no scale file to write"),
-                "leave out --out, or name caches with scales: --kv-cache-dtype fp8",
-                ErrorKind::usage);
-  }
-  if (!options.kv_cache_dtypes.empty()) return;
-  for (const FitFormat& each : formats) {
-    if (!unfit(each)) continue;
-    log.note(cat("left out: ", each.name, ": makes its own scales, and --out asks for a file of ",
-                 "scales; --kv-cache-dtype takes it in"));
-  }
-  std::erase_if(formats, unfit);
-}
-
 // Gives the formats scales of the policy, calibrated on the text for choosing. One calibration
 // serves all formats.
-void calibrate_formats(const FitCommandOptions& options, const Checkpoint& checkpoint,
-                       const ModelConfig& config, Backend& backend, const Windows& windows,
-                       std::vector<FitFormat>& formats, Log& log) {
+void calibrate_formats(const FitCommandOptions& options, const ModelOnBackend& model,
+                       const Windows& windows, std::vector<FitFormat>& formats, Log& log) {
   std::optional<Calibrated> calibrated;
   for (FitFormat& format : formats) {
     const std::optional<KvFormat> scaled = scales_for(format.type);
@@ -147,7 +106,7 @@ void calibrate_formats(const FitCommandOptions& options, const Checkpoint& check
     const KvFormat stored = stored_format(*scaled);
     check_policy_for(options.policy, stored);
     if (!calibrated) {
-      calibrated = calibrated_scales(checkpoint, config, backend,
+      calibrated = calibrated_scales(model.checkpoint, model.config, model.backend,
                                      {.windows = windows,
                                       .shards = {},
                                       .policy = options.policy,
@@ -160,6 +119,16 @@ void calibrate_formats(const FitCommandOptions& options, const Checkpoint& check
     apply_policy(options.policy, calibrated->magnitudes, scales);
     format.scales = with_format(scales, *scaled);
   }
+}
+
+// Gives the formats the scales of --scales, or else calibrated ones.
+void give_scales(const FitCommandOptions& options, const ModelOnBackend& model,
+                 const Windows& windows, std::vector<FitFormat>& formats, Log& log) {
+  if (options.scales.empty()) return calibrate_formats(options, model, windows, formats, log);
+  const KvScales given =
+      load_scales_for(options.scales, options.accept_foreign, model.checkpoint, model.config, log);
+  take_scales(given, quote(options.scales.string()), !options.kv_cache_dtypes.empty(), formats,
+              log);
 }
 
 // The unit of the budget, the bytes of a cache in that unit, and the limit.
@@ -221,10 +190,20 @@ void check_outputs(const FitCommandOptions& options, Log& log) {
   report_leftovers({kept}, log);
 }
 
+void check_scale_source(const FitCommandOptions& options) {
+  if (options.scales.empty() || !options.policy_given) return;
+  throw Error("--scales and --policy cannot be given together", "leave one out", ErrorKind::usage);
+}
+
+void note_runtime(const FitRuntime& runtime, Log& log) {
+  if (runtime.caches->skips_layers) return;
+  log.note(cat("note: ", runtime.text,
+               " leaves no layers in 16 bit, so that only whole caches are measured"));
+}
+
 // Everything that decides the measurements, as one text.
-std::string fit_identity(const FitCommandOptions& options, const Checkpoint& checkpoint,
-                         const ModelConfig& config, const Backend& backend, const FitText& text,
-                         const FitReport& report, const FitRuntime& runtime) {
+std::string fit_identity(const FitCommandOptions& options, const ModelOnBackend& model,
+                         const FitText& text, const FitReport& report, const FitRuntime& runtime) {
   JsonWriter json;
   json.begin_object().member("runtime", runtime.text);
   json.member("max_kld", report.budget.max_kld ? cat(*report.budget.max_kld) : "");
@@ -237,7 +216,8 @@ std::string fit_identity(const FitCommandOptions& options, const Checkpoint& che
     json.value(cat(each.name, " ", scales.hex()));
   }
   json.end_array().member("confirmed", windows_digest(text.confirm));
-  const RunIdentity run = run_identity(FP8KV_VERSION, checkpoint, config, text.costs, backend);
+  const RunIdentity run =
+      run_identity(FP8KV_VERSION, model.checkpoint, model.config, text.costs, model.backend);
   for (const RunPart& part : run.parts) json.member(part.key, part.value);
   return json.end_object().text();
 }
@@ -262,9 +242,15 @@ std::optional<Error> write_choice(const FitCommandOptions& options, const FitRep
   return std::nullopt;
 }
 
+// The place where the choice is served: its runtime, and the memory there.
+struct Serving {
+  FitRuntime runtime;
+  BudgetUnit unit;
+  std::string dropped;  // see FitSubject::dropped
+};
+
 // Throws if no choice meets the budget, and names the nearest one.
-[[noreturn]] void fail_unmet(const FitReport& report, const BudgetUnit& unit,
-                             const FitRuntime& runtime) {
+[[noreturn]] void fail_unmet(const FitReport& report, const Serving& serving) {
   const auto nearest = std::min_element(
       report.points.begin(), report.points.end(), [&](const auto& a, const auto& b) {
         return report.budget.max_kld ? a.total.kld < b.total.kld : a.point.bytes < b.point.bytes;
@@ -275,12 +261,40 @@ std::optional<Error> write_choice(const FitCommandOptions& options, const FitRep
           ? cat("no cache keeps --max-kld ", significant(*report.budget.max_kld), ": the least is ",
                 significant(nearest->total.kld, 3), " ± ", significant(nearest->total.kld_error, 2),
                 ", of ", name)
-          : cat("no cache takes ", grouped(*report.budget.most_bytes), " ", unit.name,
+          : cat("no cache takes ", grouped(*report.budget.most_bytes), " ", serving.unit.name,
                 " or less: the smallest is ", grouped(nearest->point.bytes), ", of ", name);
-  throw Error(runtime.caches->skips_layers || !report.budget.max_kld
+  throw Error(serving.runtime.caches->skips_layers || !report.budget.max_kld
                   ? found
-                  : cat(found, "; ", runtime.text, " leaves no layers in 16 bit"),
+                  : cat(found, "; ", serving.runtime.text, " leaves no layers in 16 bit"),
               "allow more, add caches with --kv-cache-dtype, or serve in 16 bit", ErrorKind::check);
+}
+
+// The model, the runtime, and how it serves the choice.
+FitSubject subject_of(const FitCommandOptions& options, const Serving& serving,
+                      const ModelConfig& config, const FitReport& report) {
+  FitSubject subject{.model = utf8_name(options.model.string()),
+                     .runtime = serving.runtime.text,
+                     .launcher = serving.runtime.server ? serving.runtime.server->before : "",
+                     .dtype_flag = {},
+                     .unit = serving.unit.name,
+                     .scales = utf8_name(options.out.string()),
+                     .dropped = serving.dropped,
+                     .copy_for = {},
+                     .config = config};
+  if (report.chosen) {
+    const FitFormat& format = report.formats[report.points[*report.chosen].point.format];
+    subject.dtype_flag = dtype_flag(serving.runtime, format);
+    if (format.scales && format.scales->per_head()) subject.copy_for = " --for vllm";
+  }
+  return subject;
+}
+
+void show_result(const FitCommandOptions& options, const FitReport& report,
+                 const FitSubject& subject) {
+  options.json ? print(fit_json(report, subject)) : print_text(fit_text(report, subject));
+  if (options.report.empty()) return;
+  write_output_file(options.report, fit_html(report, subject, {run_date(), FP8KV_VERSION}),
+                    options.force);
 }
 
 }  // namespace
@@ -291,78 +305,48 @@ void run_command(const FitCommandOptions& given) {
   options.data = find_data(given.data, given.choice.split, log);
   options.held_out = find_data(given.held_out, given.choice.split, log);
   check_outputs(options, log);
-  if (!options.scales.empty() && options.policy_given) {
-    throw Error("--scales and --policy cannot be given together", "leave one out",
-                ErrorKind::usage);
-  }
-  const FitRuntime runtime = runtime_of(options);
+  check_scale_source(options);
+  Serving serving{runtime_of(options), {}, {}};
   const Checkpoint checkpoint = Checkpoint::open(options.model);
   const ModelConfig config = read_known_config(checkpoint, options.strict, log);
-  const BudgetUnit unit = unit_of(options, checkpoint, config);
+  serving.unit = unit_of(options, checkpoint, config);
+  serving.dropped = take_dropped(checkpoint, config, serving.runtime, options, log);
   FitReport report;
-  report.budget = {options.max_kld, unit.most};
-  const std::string dropped = take_dropped(checkpoint, config, runtime, options, log);
-  report.formats = fit_formats(options.kv_cache_dtypes, *runtime.caches, config, log);
-  drop_without_policy(options, report.formats, log);
-  drop_without_scales(options, report.formats, log);
+  report.budget = {options.max_kld, serving.unit.most};
+  report.formats = fit_formats(options, *serving.runtime.caches, config, log);
   const ModelText text(checkpoint, config, {options.windows, options.choice, options.chat}, log);
   const FitWindows windows = read_fit_windows(options, text, log);
   report.choosing_tokens = tokens_in(windows.choosing.ids);
   const auto [backend, why] = open_backend(options.device, options.threads);
   log.note(cat("computing on ", backend->describe(), why));
-  if (!runtime.caches->skips_layers) {
-    log.note(cat("note: ", runtime.text,
-                 " leaves no layers in 16 bit, so that only whole caches are measured"));
-  }
+  note_runtime(serving.runtime, log);
+
+  const ModelOnBackend model{checkpoint, config, *backend};
   std::optional<KeptMeasurements> kept;
+  const auto measure = [&] {
+    fit(model, windows.text,
+        {.mixes = serving.runtime.caches->skips_layers,
+         .bytes = serving.unit.bytes,
+         .threads = options.threads,
+         .kept = kept ? &*kept : nullptr},
+        report, log);
+  };
   with_way_out("use a smaller --seq-len or fewer --samples; or free memory", [&] {
     with_unchanged(checkpoint, [&] {
-      if (options.scales.empty()) {
-        calibrate_formats(options, checkpoint, config, *backend, windows.choosing, report.formats,
-                          log);
-      } else {
-        take_scales(
-            load_scales_for(options.scales, options.accept_foreign, checkpoint, config, log),
-            quote(options.scales.string()), !options.kv_cache_dtypes.empty(), report.formats, log);
-      }
-      const auto measure = [&] {
-        fit({checkpoint, config, *backend}, windows.text,
-            {.mixes = runtime.caches->skips_layers,
-             .bytes = unit.bytes,
-             .threads = options.threads,
-             .kept = kept ? &*kept : nullptr},
-            report, log);
-      };
+      give_scales(options, model, windows.choosing, report.formats, log);
       if (!options.resume) return measure();
-      kept.emplace(
-          options.out,
-          fit_identity(options, checkpoint, config, *backend, windows.text, report, runtime), log);
+      kept.emplace(options.out, fit_identity(options, model, windows.text, report, serving.runtime),
+                   log);
       keeping(kept->files(), "measurements", measure);
     });
   });
   log.end_progress();
-  FitSubject subject{.model = utf8_name(options.model.string()),
-                     .runtime = runtime.text,
-                     .launcher = runtime.server ? runtime.server->before : "",
-                     .dtype_flag = {},
-                     .unit = unit.name,
-                     .scales = utf8_name(options.out.string()),
-                     .dropped = dropped,
-                     .copy_for = {},
-                     .config = config};
-  if (report.chosen) {
-    const FitFormat& format = report.formats[report.points[*report.chosen].point.format];
-    subject.dtype_flag = dtype_flag(runtime, format);
-    if (format.scales && format.scales->per_head()) subject.copy_for = " --for vllm";
-  }
+
+  const FitSubject subject = subject_of(options, serving, config, report);
   const std::optional<Error> unwritten = write_choice(options, report, log);
-  options.json ? print(fit_json(report, subject)) : print_text(fit_text(report, subject));
-  if (!options.report.empty()) {
-    write_output_file(options.report, fit_html(report, subject, {run_date(), FP8KV_VERSION}),
-                      options.force);
-  }
+  show_result(options, report, subject);
   if (kept) kept->remove();
-  if (!report.chosen) fail_unmet(report, unit, runtime);
+  if (!report.chosen) fail_unmet(report, serving);
   if (unwritten) throw *unwritten;
 }
 

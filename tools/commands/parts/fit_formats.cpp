@@ -1,11 +1,13 @@
 #include "commands/parts/fit_formats.h"
 
+#include <algorithm>
 #include <optional>
 #include <span>
 
 #include "base/error.h"
 #include "core/model/packed_formats.h"
 #include "options/kv_dtype.h"
+#include "policy/policies.h"
 
 namespace fp8kv {
 namespace {
@@ -45,11 +47,10 @@ FitFormat format_at(const std::string& name, const RuntimeCaches& runtime,
   return format;
 }
 
-}  // namespace
-
-std::vector<FitFormat> fit_formats(const std::vector<std::string>& asked,
-                                   const RuntimeCaches& runtime, const ModelConfig& config,
-                                   Log& log) {
+// The formats in `asked`, or else the usual ones that runtime and model support.
+std::vector<FitFormat> possible_formats(const std::vector<std::string>& asked,
+                                        const RuntimeCaches& runtime, const ModelConfig& config,
+                                        Log& log) {
   if (config.cache_layers() == 0) {
     throw Error("no layer of this model holds a KV cache", "there is nothing to choose");
   }
@@ -80,6 +81,57 @@ std::vector<FitFormat> fit_formats(const std::vector<std::string>& asked,
   if (!formats.empty()) return formats;
   throw Error(cat(runtime.runtime, " has no 8-bit or 4-bit cache for this model"),
               "name another runtime with --for", ErrorKind::usage);
+}
+
+// Leaves out formats that the policy makes no scales for, unless the user named formats or a scale
+// file.
+void drop_without_policy(const FitCommandOptions& options, std::vector<FitFormat>& formats,
+                         Log& log) {
+  const auto unfit = [&](const FitFormat& format) {
+    const std::optional<KvFormat> scaled = scales_for(format.type);
+    return scaled && is_nvfp4(*scaled) && !options.policy.kind->for_nvfp4();
+  };
+  if (!options.kv_cache_dtypes.empty() || !options.scales.empty()) return;
+  for (const FitFormat& each : formats) {
+    if (!unfit(each)) continue;
+    log.note(cat("left out: ", each.name, ": policy ", policy_name(options.policy),
+                 " makes no scales for it"));
+  }
+  std::erase_if(formats, unfit);
+}
+
+// With --out, leaves out formats that make their own scales, unless the user named them. Throws if
+// no format is left that has scales to write.
+void drop_without_scales(const FitCommandOptions& options, std::vector<FitFormat>& formats,
+                         Log& log) {
+  if (options.out.empty()) return;
+  const auto unfit = [](const FitFormat& format) { return !scales_for(format.type); };
+  if (std::all_of(formats.begin(), formats.end(), unfit)) {
+    std::vector<std::string> names;
+    for (const FitFormat& each : formats) names.push_back(each.name);
+    throw Error(cat("--out: ", join(names),
+                    names.size() == 1 ? " makes its own scales" : " make their own scales",
+                    ", so there is no scale file to write"),
+                "leave out --out, or name caches with scales: --kv-cache-dtype fp8",
+                ErrorKind::usage);
+  }
+  if (!options.kv_cache_dtypes.empty()) return;
+  for (const FitFormat& each : formats) {
+    if (!unfit(each)) continue;
+    log.note(cat("left out: ", each.name, ": makes its own scales, and --out asks for a file of ",
+                 "scales; --kv-cache-dtype takes it in"));
+  }
+  std::erase_if(formats, unfit);
+}
+
+}  // namespace
+
+std::vector<FitFormat> fit_formats(const FitCommandOptions& options, const RuntimeCaches& runtime,
+                                   const ModelConfig& config, Log& log) {
+  std::vector<FitFormat> formats = possible_formats(options.kv_cache_dtypes, runtime, config, log);
+  drop_without_policy(options, formats, log);
+  drop_without_scales(options, formats, log);
+  return formats;
 }
 
 }  // namespace fp8kv
