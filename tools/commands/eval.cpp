@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "base/shell.h"
 #include "calib/collect.h"
+#include "calib/windows/model_on_backend.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/identity/model_identity.h"
 #include "commands/commands.h"
@@ -60,14 +61,12 @@ struct PolicyText {
 // Collects magnitudes for the policies like `calibrate`: from every window, including windows that
 // predict nothing. Records in the report what was counted.
 PolicyText calibrate(const EvalCommandOptions& options, const ScaleChoice& choice,
-                     const Checkpoint& checkpoint, Backend& backend, Windows windows,
-                     EvalReport& report, Log& log) {
+                     const ModelOnBackend& model, Windows windows, EvalReport& report, Log& log) {
   std::vector<std::vector<int32_t>> ids = windows.ids;
   CollectOptions how;
   how.parts = put_parts_first(ids);
   how.losses = want_losses(choice);
-  PolicyText found{std::move(windows),
-                   collect({checkpoint, report.config, backend}, ids, log, how)};
+  PolicyText found{std::move(windows), collect(model, ids, log, how)};
   CalibrationReport& about = report.calibration.emplace();
   about.same_data = options.calibrate_on.empty();
   about.data = found.windows.files;
@@ -190,16 +189,14 @@ std::optional<Error> write_scales(const EvalCommandOptions& options, const Check
 }
 
 // Adds texts that part for the page, if the model has a tokenizer.
-void add_texts(const Checkpoint& checkpoint, Backend& backend,
-               const std::vector<std::vector<int32_t>>& windows, const EvalOptions& options,
+void add_texts(const ModelOnBackend& model, const WindowIds& windows, const EvalOptions& options,
                EvalReport& report, Log& log) {
   const CandidateReport* cache = advise(report).cache;
-  const std::optional<Tokenizer> tokenizer = Tokenizer::find_in(checkpoint.folder());
+  const std::optional<Tokenizer> tokenizer = Tokenizer::find_in(model.checkpoint.folder());
   if (cache == nullptr || !tokenizer) return;
   const auto text = [&](const std::vector<int32_t>& ids) { return tokenizer->decode(ids, false); };
   for (const PartedIds& each : parted_greedy_texts(
-           {checkpoint, report.config, backend},
-           parted_prompts(windows, cache->greedy, kShownTexts), options, *cache, log)) {
+           model, parted_prompts(windows, cache->greedy, kShownTexts), options, *cache, log)) {
     const auto parted = std::ranges::mismatch(each.baseline, each.other).in1;
     report.texts.push_back({text(each.prompt), text(each.baseline), text(each.other),
                             static_cast<size_t>(parted - each.baseline.begin()) + 1});
@@ -210,6 +207,57 @@ void check_write_scales(const EvalCommandOptions& options, const ScaleChoice& ch
                         const EvalReport& report) {
   if (options.write_scales.empty() || want_magnitudes(choice, report.candidates)) return;
   throw Error("--write-scales: no scales are made here", "give --policy amax", ErrorKind::usage);
+}
+
+// Chooses the caches to measure, and the source of their scales.
+ScaleChoice choose_candidates(const EvalCommandOptions& options, const Checkpoint& checkpoint,
+                              EvalReport& report, Log& log) {
+  ScaleChoice choice;
+  if (options.against.empty()) {
+    choice = choose_scales(options, checkpoint, report.config, log);
+    report.candidates = make_candidates(options, choice, report.config, log);
+  } else {
+    report.candidates = candidates_against(options, checkpoint, report.config, choice, log);
+    report.against = utf8_name(options.against.string());
+  }
+  check_write_scales(options, choice, report);
+  return choice;
+}
+
+// Records the model and its baseline cache in the report.
+void record_model(const EvalCommandOptions& options, const Checkpoint& checkpoint,
+                  const ScaleChoice& choice, DType baseline, EvalReport& report) {
+  report.tool_version = FP8KV_VERSION;
+  report.model = utf8_name(options.model.string());
+  report.fingerprint = fingerprint_of(model_identity(checkpoint, report.config));
+  if (choice.scales) report.accepted_foreign = choice.scales->provenance.accepted_foreign;
+  report.vllm_drops = dropped_scales(checkpoint, report.config, choose_runtimes("vllm").front());
+  report.baseline.name = report.baseline.dtype_name = kv_dtype_name(baseline);
+  if (options.against.empty()) return;
+  report.baseline.name = cat(plain(name_of(options.against)), " ", report.baseline.dtype_name);
+}
+
+// Records the evaluated text in the report.
+void record_windows(const Windows& windows, const WindowIds& evaluated, EvalReport& report) {
+  report.data = windows.files;
+  report.documents = windows.documents;
+  report.windows = evaluated.size();
+  report.tokens = tokens_in(evaluated);
+}
+
+// Prints the figures, and writes all files of results.
+void show_results(const EvalCommandOptions& options, const EvalReport& report,
+                  const std::vector<GateResult>& results) {
+  options.json ? print(eval_json(report, results)) : show(eval_summary(report));
+  if (options.table) show(eval_tables(report));
+  if (options.plot) show("\n" + text_plot(report, kPlotColumns));
+  write_junit(options, report, results);
+  if (!options.summary.empty()) {
+    write_output_file(options.summary, eval_markdown(report, results), options.force);
+  }
+  if (!options.report.empty()) {
+    write_output_file(options.report, html_report(report), options.force);
+  }
 }
 
 }  // namespace
@@ -223,49 +271,31 @@ void run_command(const EvalCommandOptions& given) {
   check_outputs(options, log);
   EvalReport report;
   report.date = run_date();
+  report.calibration_text = words_of(given.calibrate_on.empty() ? given.data : given.calibrate_on);
   const std::vector<Gate> gates = gates_of(options, log);
   const Checkpoint checkpoint = Checkpoint::open(options.model);
   report.config = read_known_config(checkpoint, options.strict, log);
-  const ModelConfig& config = report.config;
   std::optional<Against> against;
   if (!options.against.empty()) against.emplace(open_against(options, log));
-  const DType baseline = baseline_dtype(options, against ? against->config : config);
-  ScaleChoice choice;
-  if (against) {
-    report.candidates = candidates_against(options, checkpoint, config, choice, log);
-    report.against = utf8_name(options.against.string());
-  } else {
-    choice = choose_scales(options, checkpoint, config, log);
-    report.candidates = make_candidates(options, choice, config, log);
-  }
-  check_write_scales(options, choice, report);
-  const ModelText text(checkpoint, config, {options.windows, options.choice, options.chat}, log);
+  const DType baseline = baseline_dtype(options, against ? against->config : report.config);
+  const ScaleChoice choice = choose_candidates(options, checkpoint, report, log);
+  const ModelText text(checkpoint, report.config, {options.windows, options.choice, options.chat},
+                       log);
   const Windows windows = text.read(options.data, log);
-  const std::vector<std::vector<int32_t>> evaluated = with_predictions(options, windows);
+  const WindowIds evaluated = with_predictions(options, windows);
   const auto [backend, why] = open_backend(options.device, options.threads);
   log.note(cat("computing on ", backend->describe(), why));
-
-  report.tool_version = FP8KV_VERSION;
-  report.model = utf8_name(options.model.string());
-  report.calibration_text = words_of(given.calibrate_on.empty() ? given.data : given.calibrate_on);
-  report.fingerprint = fingerprint_of(model_identity(checkpoint, config));
-  if (choice.scales) report.accepted_foreign = choice.scales->provenance.accepted_foreign;
-  report.vllm_drops = dropped_scales(checkpoint, config, choose_runtimes("vllm").front());
   report.device = backend->describe();
-  report.data = windows.files;
-  report.documents = windows.documents;
-  report.windows = evaluated.size();
-  report.tokens = tokens_in(evaluated);
-  report.baseline.name = report.baseline.dtype_name = kv_dtype_name(baseline);
-  if (against) {
-    report.baseline.name = cat(plain(name_of(options.against)), " ", report.baseline.dtype_name);
-  }
+  record_model(options, checkpoint, choice, baseline, report);
+  record_windows(windows, evaluated, report);
+
+  const ModelOnBackend model{checkpoint, report.config, *backend};
   std::optional<PolicyText> calibrated;
   with_way_out("use a smaller --seq-len, fewer --samples or fewer candidates; or free memory", [&] {
     if (want_magnitudes(choice, report.candidates)) {
-      calibrated.emplace(calibrate(options, choice, checkpoint, *backend,
+      calibrated.emplace(calibrate(options, choice, model,
                                    policy_windows(options, text, windows, log), report, log));
-      add_policy_scales(calibrated->collected.layers, choice, config.latent.has_value(),
+      add_policy_scales(calibrated->collected.layers, choice, report.config.latent.has_value(),
                         report.candidates);
     }
     with_unchanged(checkpoint, [&] {
@@ -275,24 +305,16 @@ void run_command(const EvalCommandOptions& given) {
                             .against = reference ? &*reference : nullptr,
                             .greedy_tokens = options.greedy_tokens,
                             .threads = options.threads};
-      evaluate({checkpoint, config, *backend}, evaluated, how, report, log);
-      if (!options.report.empty()) add_texts(checkpoint, *backend, evaluated, how, report, log);
+      evaluate(model, evaluated, how, report, log);
+      if (!options.report.empty()) add_texts(model, evaluated, how, report, log);
     });
   });
   const std::vector<GateResult> results = check_gates(report, gates);
   log.end_progress();
+
   const std::optional<Error> unwritten =
       write_scales(options, checkpoint, calibrated ? &*calibrated : nullptr, report, log);
-  options.json ? print(eval_json(report, results)) : show(eval_summary(report));
-  if (options.table) show(eval_tables(report));
-  if (options.plot) show("\n" + text_plot(report, kPlotColumns));
-  write_junit(options, report, results);
-  if (!options.summary.empty()) {
-    write_output_file(options.summary, eval_markdown(report, results), options.force);
-  }
-  if (!options.report.empty()) {
-    write_output_file(options.report, html_report(report), options.force);
-  }
+  show_results(options, report, results);
   throw_failures(results);
   if (unwritten) throw *unwritten;
 }
