@@ -73,6 +73,53 @@ std::optional<Tokenizer> load_tokenizer(const Checkpoint& checkpoint, bool json)
               "text needs the model's tokenizer; with --json, records with input_ids do not");
 }
 
+// The options of a generation for these prompts.
+GenerationOptions generation_of(const RunOptions& options, const ModelConfig& config,
+                                const Prompts& prompts, std::span<const Request> requests) {
+  GenerationOptions generation{
+      .stop_ids = config.eos_ids, .max_batch = options.max_batch, .threads = options.threads};
+  generation.max_tokens = longest(requests, config.max_seq_len);
+  if (!prompts.streams()) generation.max_requests = static_cast<int64_t>(requests.size());
+  return generation;
+}
+
+// The number of pages of the cache. Its errors name --gpu-memory where that is given.
+int64_t pages_of(const RunOptions& options, const Backend& backend, const Runner& runner,
+                 uint64_t page_bytes, const CacheDemand& demand) {
+  const auto choose = [&] {
+    return choose_pages(options.gpu_memory, backend, runner, page_bytes, demand);
+  };
+  if (options.gpu_memory == 0) return choose();
+  return with_context(cat("--gpu-memory ", human_bytes(options.gpu_memory)), choose);
+}
+
+// Takes the next prompt and begins its answer. Refuses records that cannot be used.
+std::optional<Request> next_request(Prompts& prompts, Answers& answers, bool wait) {
+  while (auto item = prompts.next(wait)) {
+    if (const auto* refused = std::get_if<RefusedPrompt>(&*item)) {
+      answers.refuse(*refused);
+      continue;
+    }
+    Prompt prompt = std::get<Prompt>(*std::move(item));
+    const Request request = prompt.request;
+    answers.begin(std::move(prompt));
+    return request;
+  }
+  return std::nullopt;
+}
+
+// The events of a generation go to its answers.
+GenerationEvents events_for(Answers& answers) {
+  return {
+      [&](size_t prompt, int32_t id) { answers.token(prompt, id); },
+      [&](size_t prompt, FinishReason reason) { answers.finished(prompt, reason); },
+      [&](size_t prompt) { return answers.ended(prompt); },
+      [&](size_t prompt, const TokenLogProbabilities& found) { answers.logprobs(prompt, found); },
+      [&](size_t prompt, std::span<const ContinuationScore> scores) {
+        answers.scored(prompt, scores);
+      }};
+}
+
 }  // namespace
 
 void run_command(const RunOptions& options) {
@@ -91,11 +138,8 @@ void run_command(const RunOptions& options) {
   const auto [backend, why] = open_backend(options.device, options.threads);
   log.note(cat("computing on ", backend->describe(), why, "; cache in ", choice.why));
 
-  GenerationOptions generation{
-      .stop_ids = config.eos_ids, .max_batch = options.max_batch, .threads = options.threads};
   const std::vector<Request> requests = prompts.requests();
-  generation.max_tokens = longest(requests, config.max_seq_len);
-  if (!prompts.streams()) generation.max_requests = static_cast<int64_t>(requests.size());
+  const GenerationOptions generation = generation_of(options, config, prompts, requests);
   Generator generator =
       with_way_out("use a smaller --max-batch, shorter prompts or fewer new tokens",
                    [&] { return Generator(checkpoint, config, *backend, generation); });
@@ -103,13 +147,7 @@ void run_command(const RunOptions& options) {
   const CacheDemand demand = prompts.streams() ? demand_of_stream(generation, config)
                                                : demand_of(requests, generation, config);
   const uint64_t page_bytes = kept_bytes_per_token(config, choice.dtype) * kPageSize;
-  const auto choose = [&] {
-    return choose_pages(options.gpu_memory, *backend, runner, page_bytes, demand);
-  };
-  const int64_t pages =
-      options.gpu_memory == 0
-          ? choose()
-          : with_context(cat("--gpu-memory ", human_bytes(options.gpu_memory)), choose);
+  const int64_t pages = pages_of(options, *backend, runner, page_bytes, demand);
   KvCache cache = with_way_out("use a smaller --gpu-memory or an FP8 cache, or free memory", [&] {
     return KvCache(*backend, config, {choice.dtype, pages, runner.padding_pages()},
                    choice.scales ? &*choice.scales : nullptr);
@@ -118,27 +156,8 @@ void run_command(const RunOptions& options) {
   report_cache(cache, config, log);
 
   Answers answers(words, options.json, options.order);
-  const auto next = [&](bool wait) -> std::optional<Request> {
-    while (auto item = prompts.next(wait)) {
-      if (const auto* refused = std::get_if<RefusedPrompt>(&*item)) {
-        answers.refuse(*refused);
-        continue;
-      }
-      Prompt prompt = std::get<Prompt>(*std::move(item));
-      const Request request = prompt.request;
-      answers.begin(std::move(prompt));
-      return request;
-    }
-    return std::nullopt;
-  };
-  const GenerationEvents events = {
-      [&](size_t prompt, int32_t id) { answers.token(prompt, id); },
-      [&](size_t prompt, FinishReason reason) { answers.finished(prompt, reason); },
-      [&](size_t prompt) { return answers.ended(prompt); },
-      [&](size_t prompt, const TokenLogProbabilities& found) { answers.logprobs(prompt, found); },
-      [&](size_t prompt, std::span<const ContinuationScore> scores) {
-        answers.scored(prompt, scores);
-      }};
+  const auto next = [&](bool wait) { return next_request(prompts, answers, wait); };
+  const GenerationEvents events = events_for(answers);
   const GenerationStats stats = with_way_out("use a smaller --max-batch or --gpu-memory", [&] {
     return with_unchanged(checkpoint, [&] { return generator.run(cache, next, events); });
   });
