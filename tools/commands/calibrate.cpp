@@ -61,6 +61,20 @@ std::string summary_json(const CalibrateOptions& options, const KvScales& scales
   return json.end_object().text();
 }
 
+// Keeps the windows of --shard, and notes them. Warns if 'fp8kv merge' will miss histograms.
+ShardNote keep_shard(const CalibrateOptions& options, Windows& windows, Log& log) {
+  const ShardNote shards = with_context(cat("--shard ", options.shard.index, "/", options.shard.of),
+                                        [&] { return take_shard(windows, options.shard); });
+  if (shards.of == 0) return shards;
+  log.note(cat("shard ", options.shard.index, "/", shards.of, ": ", windows.ids.size(), " of ",
+               count_of(shards.windows, "window"), ", ", count_of(windows.tokens, "token")));
+  if (needs_histograms(*options.policy.kind) && options.histograms.empty()) {
+    log.warn(cat("'fp8kv merge' needs the histograms of every shard for the policy ",
+                 quote(options.policy.text), ": add --histograms FILE"));
+  }
+  return shards;
+}
+
 // The state that --resume continues from, or nothing without --resume.
 std::optional<CalibrationState> state_for(const CalibrateOptions& options,
                                           const Checkpoint& checkpoint, const ModelConfig& config,
@@ -147,6 +161,15 @@ ServingNames names_for(const CalibrateOptions& options, const KvScales& scales,
   return names;
 }
 
+// Writes the histograms, if they are asked for, and the scale file.
+void write_scales(const CalibrateOptions& options, const Calibrated& calibrated) {
+  if (!options.histograms.empty()) {
+    write_output_file(options.histograms, histogram_file_bytes(calibrated.magnitudes),
+                      options.force);
+  }
+  write_output_file(options.out, scale_file_text(calibrated.scales), options.force);
+}
+
 void show_result(const CalibrateOptions& options, const KvScales& scales, const ServingNames& names,
                  const BytesOfToken& memory) {
   if (options.json) return print(summary_json(options, scales));
@@ -156,6 +179,14 @@ void show_result(const CalibrateOptions& options, const KvScales& scales, const 
     show(calibration_summary(scales, names, memory));
   }
   if (options.plot) show("\n" + text_plot(scales, kPlotColumns));
+}
+
+void check_evidence(const CalibrateOptions& options, const Provenance& provenance) {
+  if (!options.require_evidence) return;
+  const std::string missing = missing_evidence(provenance);
+  if (missing.empty()) return;
+  throw Error(cat(quote(options.out.string()), ": ", missing), "calibrate on more text",
+              ErrorKind::check);
 }
 
 }  // namespace
@@ -180,16 +211,7 @@ void run_command(const CalibrateOptions& given) {
   const ModelText text(run_checkpoint, run_config, {options.windows, options.choice, options.chat},
                        log);
   Windows windows = text.read(options.data, log);
-  const ShardNote shards = with_context(cat("--shard ", options.shard.index, "/", options.shard.of),
-                                        [&] { return take_shard(windows, options.shard); });
-  if (shards.of > 0) {
-    log.note(cat("shard ", options.shard.index, "/", shards.of, ": ", windows.ids.size(), " of ",
-                 count_of(shards.windows, "window"), ", ", count_of(windows.tokens, "token")));
-    if (needs_histograms(*options.policy.kind) && options.histograms.empty()) {
-      log.warn(cat("'fp8kv merge' needs the histograms of every shard for the policy ",
-                   quote(options.policy.text), ": add --histograms FILE"));
-    }
-  }
+  const ShardNote shards = keep_shard(options, windows, log);
   const auto [backend, why] = open_backend(options.device, options.threads);
   log.note(cat("computing on ", backend->describe(), why));
   if (target) check_activations(config, run_config, *backend);
@@ -208,11 +230,7 @@ void run_command(const CalibrateOptions& given) {
                                                   log);
   const KvScales& scales = calibrated.scales;
 
-  if (!options.histograms.empty()) {
-    write_output_file(options.histograms, histogram_file_bytes(calibrated.magnitudes),
-                      options.force);
-  }
-  write_output_file(options.out, scale_file_text(scales), options.force);
+  write_scales(options, calibrated);
   const ServingNames names = names_for(options, scales, checkpoint, config);
   if (!options.report.empty()) {
     write_output_file(options.report, scales_page(options.model, scales, names, date),
@@ -224,10 +242,7 @@ void run_command(const CalibrateOptions& given) {
     log.note(written_note(options.out, scales));
     show_result(options, scales, names, memory_of(config, cache));
   }
-  const std::string missing = missing_evidence(scales.provenance);
-  if (!options.require_evidence || missing.empty()) return;
-  throw Error(cat(quote(options.out.string()), ": ", missing), "calibrate on more text",
-              ErrorKind::check);
+  check_evidence(options, scales.provenance);
 }
 
 }  // namespace fp8kv
