@@ -86,6 +86,19 @@ void check_drafter(const CalibrateOptions& options) {
   }
 }
 
+// The flags that say which cache the scales are for.
+void add_cache(CLI::App& command, CalibrateOptions& options) {
+  choice(command.add_option("--kv-cache-dtype", options.kv_cache_dtype,
+                            "The cache that the scales are made for"),
+         {"fp8", "fp8_e4m3", "nvfp4", "nvfp4_4over6"})
+      ->transform(a_dtype_with_scales())
+      ->capture_default_str();
+  add_skip_layers(
+      command, options.skip_layers,
+      "Layers that will be served in the model's own dtype: numbers, and sliding_window "
+      "for those with a window. The scale file records them");
+}
+
 // Flags for runs that are too large for one go on one machine.
 void add_large_runs(CLI::App& command, CalibrateOptions& options) {
   command
@@ -137,15 +150,7 @@ CLI::App* add_calibrate(CLI::App& app, CalibrateOptions& options) {
   add_chat(*command, options.chat);
   add_windows_or_auto(*command, options.windows);
   const PolicyFlags policy = add_policies(*command);
-  choice(command->add_option("--kv-cache-dtype", options.kv_cache_dtype,
-                             "The cache that the scales are made for"),
-         {"fp8", "fp8_e4m3", "nvfp4", "nvfp4_4over6"})
-      ->transform(a_dtype_with_scales())
-      ->capture_default_str();
-  add_skip_layers(
-      *command, options.skip_layers,
-      "Layers that will be served in the model's own dtype: numbers, and sliding_window "
-      "for those with a window. The scale file records them");
+  add_cache(*command, options);
   command
       ->add_option("--histograms", options.histograms,
                    "Also write the magnitude histograms (safetensors)")

@@ -13,6 +13,18 @@
 namespace fp8kv {
 namespace {
 
+// Returns --kv-cache-dtype.
+CLI::Option* add_eval_caches(CLI::App& command, EvalCommandOptions& options) {
+  auto* dtypes = add_list(command, "--kv-cache-dtype", options.kv_cache_dtypes, kv_dtype_from_name,
+                          cat("The caches to measure: ", join(kv_dtype_names(), ", ")));
+  dtypes->check(a_kv_dtype())->default_str("fp8_e4m3")->type_name("DTYPE,...");
+  add_skip_layers(
+      command, options.skip_layers,
+      "Layers left in the model's own dtype: numbers, and sliding_window for those with "
+      "a window; those of the scale file unless given");
+  return dtypes;
+}
+
 void add_eval_scales(CLI::App& command, EvalCommandOptions& options) {
   auto* scales =
       command.add_option("-s,--scales", options.scales, "Scale file, or a folder that has scales")
@@ -30,6 +42,55 @@ void add_eval_scales(CLI::App& command, EvalCommandOptions& options) {
   add_accept_foreign(command, options.accept_foreign)->needs(scales);
   scales->excludes(unit)->excludes(policies);
   unit->excludes(policies);
+}
+
+// Returns --calibrate-on; read it with `results()`.
+CLI::Option* add_calibrate_on(CLI::App& command, EvalCommandOptions& options) {
+  auto* calibrate_on = add_values(command, "--calibrate-on",
+                                  "Text for the scales of --policy; the --data itself unless given")
+                           ->check(a_path())
+                           ->type_name("FILE...");
+  command
+      .add_option("--calibrate-split", options.calibrate_split,
+                  "--split for --calibrate-on: the two are often splits of one folder")
+      ->check(a_path())
+      ->needs(calibrate_on)
+      ->type_name("NAME");
+  return calibrate_on;
+}
+
+void add_eval_baseline(CLI::App& command, EvalCommandOptions& options) {
+  command.add_option("--baseline", options.baseline, "The cache that others are compared with")
+      ->check(a_kv_dtype())
+      ->capture_default_str()
+      ->type_name("DTYPE");
+}
+
+// Other kernels' arithmetic with the same caches.
+void add_eval_arithmetic(CLI::App& command, EvalCommandOptions& options) {
+  choice(command.add_option_function<std::string>(
+             "--attention",
+             [&options](const std::string& value) { options.fp8_attention = value == "fp8"; },
+             "fp8: measure each fp8_e4m3 cache with attention in FP8 too, as FlashAttention 3 "
+             "computes it: Q, by its scale, and the softmax's weights in E4M3"),
+         {"16bit", "fp8"})
+      ->default_str("16bit");
+  choice(command.add_option_function<std::string>(
+             "--fp8-rounding",
+             [&options](const std::string& value) { options.toward_zero = value == "toward-zero"; },
+             "toward-zero: measure each fp8_e4m3 cache rounded so too, as vLLM's kernel for "
+             "processors rounds K and V"),
+         {"nearest", "toward-zero"})
+      ->default_str("nearest");
+}
+
+void add_eval_against(CLI::App& command, EvalCommandOptions& options) {
+  command
+      .add_option("--against", options.against,
+                  "Another model, such as the one in 16 bit that MODEL was quantised from: MODEL "
+                  "is compared with it, instead of with itself")
+      ->check(a_path())
+      ->type_name("MODEL");
 }
 
 void add_eval_gates(CLI::App& command, EvalCommandOptions& options) {
@@ -84,48 +145,12 @@ CLI::App* add_eval(CLI::App& app, EvalCommandOptions& options) {
       ->check(a_path())
       ->type_name("MODEL");
   auto* data = add_data(*command);
-  auto* dtypes = add_list(*command, "--kv-cache-dtype", options.kv_cache_dtypes, kv_dtype_from_name,
-                          cat("The caches to measure: ", join(kv_dtype_names(), ", ")));
-  dtypes->check(a_kv_dtype())->default_str("fp8_e4m3")->type_name("DTYPE,...");
-  add_skip_layers(
-      *command, options.skip_layers,
-      "Layers left in the model's own dtype: numbers, and sliding_window for those with "
-      "a window; those of the scale file unless given");
+  auto* dtypes = add_eval_caches(*command, options);
   add_eval_scales(*command, options);
-  auto* calibrate_on = add_values(*command, "--calibrate-on",
-                                  "Text for the scales of --policy; the --data itself unless given")
-                           ->check(a_path())
-                           ->type_name("FILE...");
-  command
-      ->add_option("--calibrate-split", options.calibrate_split,
-                   "--split for --calibrate-on: the two are often splits of one folder")
-      ->check(a_path())
-      ->needs(calibrate_on)
-      ->type_name("NAME");
-  command->add_option("--baseline", options.baseline, "The cache that others are compared with")
-      ->check(a_kv_dtype())
-      ->capture_default_str()
-      ->type_name("DTYPE");
-  choice(command->add_option_function<std::string>(
-             "--attention",
-             [&options](const std::string& value) { options.fp8_attention = value == "fp8"; },
-             "fp8: measure each fp8_e4m3 cache with attention in FP8 too, as FlashAttention 3 "
-             "computes it: Q, by its scale, and the softmax's weights in E4M3"),
-         {"16bit", "fp8"})
-      ->default_str("16bit");
-  choice(command->add_option_function<std::string>(
-             "--fp8-rounding",
-             [&options](const std::string& value) { options.toward_zero = value == "toward-zero"; },
-             "toward-zero: measure each fp8_e4m3 cache rounded so too, as vLLM's kernel for "
-             "processors rounds K and V"),
-         {"nearest", "toward-zero"})
-      ->default_str("nearest");
-  command
-      ->add_option("--against", options.against,
-                   "Another model, such as the one in 16 bit that MODEL was quantised from: MODEL "
-                   "is compared with it, instead of with itself")
-      ->check(a_path())
-      ->type_name("MODEL");
+  auto* calibrate_on = add_calibrate_on(*command, options);
+  add_eval_baseline(*command, options);
+  add_eval_arithmetic(*command, options);
+  add_eval_against(*command, options);
   add_eval_gates(*command, options);
   add_data_choice(*command, options.choice);
   add_shuffle(*command, options.choice);

@@ -13,6 +13,27 @@
 namespace fp8kv {
 namespace {
 
+// The flags that say what the cache holds, and where its scales come from.
+void add_cache(CLI::App& command, RunOptions& options) {
+  command
+      .add_option("--kv-cache-dtype", options.kv_cache_dtype,
+                  "What the cache holds: " + join(kv_dtype_names(), " or "))
+      ->check(a_kv_dtype())
+      ->capture_default_str()
+      ->type_name("DTYPE");
+  add_skip_layers(
+      command, options.skip_layers,
+      "Layers left in the model's own dtype: numbers, and sliding_window for those with "
+      "a window; those of the scale file unless given");
+  auto* scales =
+      command.add_option("-s,--scales", options.scales, "Scale file, or a folder that has scales")
+          ->check(a_path())
+          ->type_name("FILE");
+  command.add_flag("--unit-scales", options.unit_scales, "An FP8 cache with every scale 1")
+      ->excludes(scales);
+  add_accept_foreign(command, options.accept_foreign)->needs(scales);
+}
+
 void add_sampling(CLI::App& command, RunOptions& options) {
   command
       .add_option("-n,--max-new-tokens", options.max_new_tokens,
@@ -115,23 +136,7 @@ CLI::App* add_run(CLI::App& app, RunOptions& options) {
                     "A prompt is what a user says: the chat template goes around it, and the model "
                     "answers");
   add_chat(*command, options.chat);
-  command
-      ->add_option("--kv-cache-dtype", options.kv_cache_dtype,
-                   "What the cache holds: " + join(kv_dtype_names(), " or "))
-      ->check(a_kv_dtype())
-      ->capture_default_str()
-      ->type_name("DTYPE");
-  add_skip_layers(
-      *command, options.skip_layers,
-      "Layers left in the model's own dtype: numbers, and sliding_window for those with "
-      "a window; those of the scale file unless given");
-  auto* scales =
-      command->add_option("-s,--scales", options.scales, "Scale file, or a folder that has scales")
-          ->check(a_path())
-          ->type_name("FILE");
-  command->add_flag("--unit-scales", options.unit_scales, "An FP8 cache with every scale 1")
-      ->excludes(scales);
-  add_accept_foreign(*command, options.accept_foreign)->needs(scales);
+  add_cache(*command, options);
   add_sampling(*command, options);
   add_serving(*command, options);
   add_strict(*command, options.strict);
