@@ -3,8 +3,8 @@
 # one above it, or a sibling. Every room has a row with the rooms that it may use; CMake links the
 # same libraries.
 # Also fails if modules include each other, if two files define a class of the same name, if a room
-# has over 26 sources, if a source has over 400 lines, or if a function of a header has over five
-# parameters.
+# has over 26 sources, if a source has over 400 lines, if a function has over 60 lines, or if a
+# function of a header has over five parameters.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 core="core/numbers core/cache core/model core/scales"
@@ -180,4 +180,5 @@ while read -r count file; do [[ $file == total ]] || check_size "$file" "$count"
 scripts/check_cycles.sh || status=1
 scripts/check_names.sh || status=1
 scripts/check_parameters || status=1
+scripts/check_lengths || status=1
 exit $status
