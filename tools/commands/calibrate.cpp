@@ -3,6 +3,7 @@
 
 #include "backend/open/open.h"
 #include "base/error.h"
+#include "calib/calibrated_scales.h"
 #include "calib/collect.h"
 #include "calib/measure/expert_reach.h"
 #include "checkpoint/checkpoint.h"
@@ -10,7 +11,6 @@
 #include "checkpoint/identity/fingerprint.h"
 #include "checkpoint/identity/model_identity.h"
 #include "commands/commands.h"
-#include "commands/parts/calibrated_scales.h"
 #include "data/files/find_data.h"
 #include "files/output/write_file.h"
 #include "inputs/known_config.h"

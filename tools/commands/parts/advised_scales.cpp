@@ -1,7 +1,7 @@
 #include "commands/parts/advised_scales.h"
 
 #include "base/error.h"
-#include "commands/parts/calibration_run.h"
+#include "calib/calibration_run.h"
 #include "report/advice.h"
 #include "report/verdict.h"
 

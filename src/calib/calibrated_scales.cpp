@@ -1,14 +1,14 @@
-#include "commands/parts/calibrated_scales.h"
+#include "calib/calibrated_scales.h"
 
 #include <algorithm>
 #include <span>
 
 #include "base/error.h"
+#include "calib/calibration_run.h"
 #include "calib/measure/expert_reach.h"
 #include "calib/rounds.h"
+#include "calib/work_note.h"
 #include "checkpoint/drafts/draft_model.h"
-#include "commands/parts/calibration_run.h"
-#include "commands/parts/work_note.h"
 #include "policy/make_scales.h"
 
 namespace fp8kv {

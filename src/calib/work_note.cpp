@@ -1,4 +1,4 @@
-#include "commands/parts/work_note.h"
+#include "calib/work_note.h"
 
 #include <algorithm>
 #include <span>

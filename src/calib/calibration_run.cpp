@@ -1,4 +1,4 @@
-#include "commands/parts/calibration_run.h"
+#include "calib/calibration_run.h"
 
 #include <algorithm>
 #include <utility>
