@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "checkpoint/hf_quant.h"
 #include "files/file.h"
 
 namespace fp8kv {
@@ -20,6 +21,8 @@ struct Checkpoint::Mappings {
   // The shard last read from, kept open. A layer's tensors lie together, and a model may have more
   // shards than a process may open files.
   std::optional<std::pair<size_t, InputFile>> input;
+  std::optional<Json> hf_quant;
+  bool hf_quant_is_read = false;
 };
 
 namespace {
@@ -223,6 +226,13 @@ void Checkpoint::check_index() const {
                     " in ", quote(file), ", but ", holder, " holds it"),
                 "the index and the shards are not of the same model: fetch it again");
   }
+}
+
+std::optional<Json> Checkpoint::hf_quant() const {
+  const std::lock_guard lock(mappings_->mutex);
+  if (!mappings_->hf_quant_is_read) mappings_->hf_quant = read_hf_quant(folder_);
+  mappings_->hf_quant_is_read = true;
+  return mappings_->hf_quant;
 }
 
 const TensorLocation& Checkpoint::location(const std::string& name) const {

@@ -64,6 +64,9 @@ class Checkpoint {
   const std::filesystem::path& folder() const { return folder_; }
   const Json& config() const { return config_; }
   std::filesystem::path config_path() const { return folder_ / "config.json"; }
+  // The hf_quant_config.json of the folder; nullopt if there is none. The first call reads the
+  // file. Later calls return the same, and calls on copies too. Throws like read_hf_quant.
+  std::optional<Json> hf_quant() const;
   // All shards, sorted by file name.
   const std::vector<Shard>& shards() const { return shards_; }
   // The parsed index; nullopt if only model.safetensors is read.

@@ -3,12 +3,9 @@
 #include "base/error.h"
 #include "checkpoint/quant_methods.h"
 #include "config/values/language_config.h"
-#include "json/object_file.h"
 
 namespace fp8kv {
 namespace {
-
-constexpr uint64_t kLargestConfig = uint64_t(16) << 20;
 
 void read_block(const Json& block, const std::string& key, QuantConfig& out) {
   if (!block.is_object()) {
@@ -44,10 +41,6 @@ void read_torch_dtype(const Json& config, KvConfig& out) {
 
 }  // namespace
 
-std::optional<Json> read_hf_quant(const std::filesystem::path& folder) {
-  return find_object(folder / kModelOptFile, JsonNumbers::python, kLargestConfig);
-}
-
 QuantConfig read_quant_config(const Json& config, const std::optional<Json>& hf_quant) {
   QuantConfig out;
   out.hf_quant = hf_quant;
@@ -67,7 +60,7 @@ QuantConfig read_quant_config(const Json& config, const std::optional<Json>& hf_
 }
 
 QuantConfig read_quant_config(const Checkpoint& checkpoint) {
-  return read_quant_config(checkpoint.config(), read_hf_quant(checkpoint.folder()));
+  return read_quant_config(checkpoint.config(), checkpoint.hf_quant());
 }
 
 std::string quantised_weights(const QuantConfig& quant, std::span<const std::string> modules) {

@@ -1,9 +1,8 @@
-// Reads the JSON files beside the weights for quantisation: which tool's form they have, whether
-// weights are quantised, and the type of the KV cache. One table holds the forms. Reads no tensors
-// and writes no files.
+// Interprets the JSON files beside the weights for quantisation: which tool's form they have,
+// whether weights are quantised, and the type of the KV cache. One table holds the forms. Opens no
+// files.
 #pragma once
 
-#include <filesystem>
 #include <optional>
 #include <span>
 #include <string>
@@ -14,9 +13,6 @@
 
 namespace fp8kv {
 
-// Reads the hf_quant_config.json of a folder; nullopt if there is none.
-std::optional<Json> read_hf_quant(const std::filesystem::path& folder);
-
 // Throws if the block is not an object.
 QuantConfig read_quant_config(const Json& config, const std::optional<Json>& hf_quant);
 QuantConfig read_quant_config(const Checkpoint& checkpoint);
@@ -25,7 +21,7 @@ QuantConfig read_quant_config(const Checkpoint& checkpoint);
 // weights with modelopt". "" if all weights are plain. `modules` are the linear layers.
 std::string quantised_weights(const QuantConfig& quant, std::span<const std::string> modules);
 
-// Reads a Hugging Face folder: config.json and, if it exists, hf_quant_config.json. Throws if the
+// Reads config.json and, if it exists, hf_quant_config.json of a Hugging Face folder. Throws if the
 // two disagree over the type of the cache, or if kv_cache_torch_dtype is not E4M3.
 KvConfig read_kv_config(const Json& config, const std::optional<Json>& hf_quant);
 

@@ -9,8 +9,6 @@
 
 namespace fp8kv {
 
-inline constexpr const char* kModelOptFile = "hf_quant_config.json";
-
 // The tool whose form a config has. `fp8` is the form of AutoFP8, of Quark's "fp8" mode and of
 // DeepSeek. `trtllm` and `ammo` are not Hugging Face folders, so no QuantConfig has these methods.
 enum class QuantMethod { none, compressed_tensors, fp8, modelopt, quark, trtllm, ammo, other };

@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "checkpoint/checkpoint.h"
-#include "checkpoint/quant_config.h"
+#include "checkpoint/hf_quant.h"
 #include "files/output/copy_file.h"
 #include "files/sparse_file.h"
 #include "formats/safetensors.h"

@@ -1,4 +1,3 @@
-#include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
@@ -9,7 +8,6 @@
 #include "checkpoint/quant_config.h"
 #include "checkpoint/quant_methods.h"
 #include "support/expect_error.h"
-#include "support/temp_dir.h"
 
 namespace fp8kv {
 namespace {
@@ -266,20 +264,6 @@ TEST_CASE("quant_config: weights are quantised unless every linear layer is left
   CHECK(weights("", R"({"quantization": {"kv_cache_quant_algo": "FP8"}})") == "");
   CHECK(weights("", R"({"quantization": {"quant_algo": "FP8"}})") ==
         "'hf_quant_config.json': quantises the weights with modelopt");
-}
-
-TEST_CASE("quant_config: hf_quant_config.json is read where it is there, up to 16 MiB") {
-  const test::TempDir folder;
-  CHECK_FALSE(read_hf_quant(folder.path()));
-  const auto path = folder.write(kModelOptFile, R"({"quantization": {"quant_algo": "FP8"}})");
-  CHECK(read_hf_quant(folder.path())->at("quantization").at("quant_algo").as_string() == "FP8");
-  folder.write("hf_quant_config.json", "[1]");
-  CHECK(test::error_of([&] {
-          read_hf_quant(folder.path());
-        }).ends_with("hf_quant_config.json': is [1], expected an object"));
-  std::filesystem::resize_file(path, (size_t{16} << 20) + 1);
-  CHECK(test::error_of([&] { read_hf_quant(folder.path()); }) ==
-        cat(quote(path.string()), ": longer than the 16.0 MiB that are accepted here"));
 }
 
 TEST_CASE("quant_config: versions are compared as numbers") {

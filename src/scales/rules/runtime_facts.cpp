@@ -192,8 +192,7 @@ void add_config(const ModelFiles& model, FactSet& facts) {
 }  // namespace
 
 ModelFiles model_files(const Checkpoint& checkpoint) {
-  ModelFiles model{
-      checkpoint.tensors(), checkpoint.config(), read_hf_quant(checkpoint.folder()), {}};
+  ModelFiles model{checkpoint.tensors(), checkpoint.config(), checkpoint.hf_quant(), {}};
   drop_draft_scales(model.tensors, model.config);
   for (const auto& entry : std::filesystem::directory_iterator(checkpoint.folder())) {
     model.names.push_back(entry.path().filename().string());

@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/interrupt.h"
 #include "checkpoint/describe_checkpoint.h"
+#include "checkpoint/hf_quant.h"
 #include "checkpoint/identity/made_for.h"
 #include "checkpoint/model/quantised_tensors.h"
 #include "files/output/staged_directory.h"
@@ -69,7 +70,7 @@ void add_to(InjectReport& report, const fs::path& name, FileMade made, uint64_t 
 FactSet facts_of(const Checkpoint& checkpoint, const ScalePatch& patch, const InjectPlan& plan) {
   ModelFiles model{checkpoint.tensors(),
                    Json::parse(patch.files.at("config.json"), "config.json", JsonNumbers::python),
-                   read_hf_quant(checkpoint.folder()),
+                   checkpoint.hf_quant(),
                    {}};
   for (const std::string& name : patch.changes.dropped) model.tensors.erase(name);
   const std::string& shard = patch.files.at(kScaleShard);

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "checkpoint/hf_quant.h"
 #include "checkpoint/linear_modules.h"
 #include "files/file.h"
 

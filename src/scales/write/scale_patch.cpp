@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "checkpoint/drafts/draft_layers.h"
+#include "checkpoint/hf_quant.h"
 #include "checkpoint/layer_name.h"
 #include "checkpoint/linear_modules.h"
 #include "files/file.h"
@@ -159,7 +160,7 @@ void check_states_cache(const Checkpoint& checkpoint,
   const auto parsed = [&](const std::string& name, const std::string& text) {
     return Json::parse(text, quote((checkpoint.folder() / name).string()), JsonNumbers::python);
   };
-  std::optional<Json> hf_quant = read_hf_quant(checkpoint.folder());
+  std::optional<Json> hf_quant = checkpoint.hf_quant();
   if (const auto it = files.find(kModelOptFile); it != files.end()) {
     hf_quant = parsed(it->first, it->second);
   }

@@ -44,7 +44,7 @@ class CheckpointStore : public ScaleStore {
     return names;
   }
   KvConfig config() const override {
-    return read_kv_config(checkpoint_->config(), read_hf_quant(checkpoint_->folder()));
+    return read_kv_config(checkpoint_->config(), checkpoint_->hf_quant());
   }
   StoredModel model() const override {
     const ModelDescription model = describe_model(*checkpoint_);
