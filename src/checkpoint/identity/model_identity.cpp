@@ -125,15 +125,16 @@ bool has_no_embedding(const ModelConfig& config, const std::vector<ModelTensor>&
          });
 }
 
-}  // namespace
+// The blocks that are read: their size, and the experts that are sampled.
+struct Blocks {
+  size_t stride;  // every stride-th expert of a layer
+  uint64_t bytes;
+};
 
-ModelIdentity model_identity(const Checkpoint& checkpoint, const ModelConfig& config) {
-  const ModelWeights weights(checkpoint, config.dtype);
-  std::vector<std::vector<ModelTensor>> layers;
-  const std::vector<ModelTensor> outer = outer_tensors(config);
+Blocks blocks_of(const ModelConfig& config, const std::vector<ModelTensor>& outer,
+                 const std::vector<std::vector<ModelTensor>>& layers) {
   uint64_t n_blocks = outer.size() * kSampledBlocks, n_experts = 0;
-  for (int64_t i = 0; i < config.n_layers(); ++i) {
-    const std::vector<ModelTensor>& tensors = layers.emplace_back(layer_tensors(config, i));
+  for (const std::vector<ModelTensor>& tensors : layers) {
     const auto of_experts = std::count_if(tensors.begin(), tensors.end(), is_of_experts);
     n_blocks += (tensors.size() - static_cast<size_t>(of_experts)) * kSampledBlocks;
     if (of_experts > 0) n_experts += static_cast<uint64_t>(config.experts->count);
@@ -141,17 +142,48 @@ ModelIdentity model_identity(const Checkpoint& checkpoint, const ModelConfig& co
   const size_t stride =
       std::max((n_experts + kMostExpertBlocks - 1) / kMostExpertBlocks, uint64_t{1});
   n_blocks += n_experts / stride;
-  const uint64_t block_bytes =
-      std::max(kSampledBytes / n_blocks / kBlockUnit, uint64_t{1}) * kBlockUnit;
+  return {stride, std::max(kSampledBytes / n_blocks / kBlockUnit, uint64_t{1}) * kBlockUnit};
+}
+
+// The embedding's own name, and the name that it is stored under. Tied models store one matrix
+// under one of two names. Both are "" without an embedding.
+struct EmbeddingNames {
+  std::string own, stored;
+};
+
+EmbeddingNames add_embedding(const ModelWeights& weights, const ModelConfig& config,
+                             const std::vector<ModelTensor>& outer, WeightsDigest& digest) {
+  if (has_no_embedding(config, outer)) return {};
+  EmbeddingNames names;
+  names.own = weight_name(config, TensorRole::embedding);
+  const bool has_own = weights.checkpoint().find(names.own) != nullptr;
+  names.stored = has_own ? names.own : weight_name(config, TensorRole::lm_head);
+  const auto embedding = std::find_if(outer.begin(), outer.end(), [&](const ModelTensor& tensor) {
+    return tensor.name == names.stored;
+  });
+  FP8KV_ASSERT(embedding != outer.end());
+  const Weight weight = weights.at(*embedding);
+  digest.add("embedding", weight, sampled_embedding(weights, weight), kEmbeddingSamples);
+  return names;
+}
+
+}  // namespace
+
+ModelIdentity model_identity(const Checkpoint& checkpoint, const ModelConfig& config) {
+  const ModelWeights weights(checkpoint, config.dtype);
+  const std::vector<ModelTensor> outer = outer_tensors(config);
+  std::vector<std::vector<ModelTensor>> layers;
+  for (int64_t i = 0; i < config.n_layers(); ++i) layers.push_back(layer_tensors(config, i));
+  const Blocks blocks = blocks_of(config, outer, layers);
   const auto add = [&](const ModelTensor& tensor, WeightsDigest& digest) {
     const Weight weight = weights.at(tensor);
-    digest.add(tensor.name, weight, sampled_bytes(weights, weight, block_bytes), kSamples);
+    digest.add(tensor.name, weight, sampled_bytes(weights, weight, blocks.bytes), kSamples);
   };
   const auto add_experts_of = [&](int64_t i, const ModelTensor& first, WeightsDigest& digest) {
     const auto layer = static_cast<size_t>(i);
     const auto parts = expert_parts(weights, layers[layer], config.experts->count);
     digest.add(first.name, weights.at(first),
-               sampled_experts(weights, parts, layer, stride, block_bytes), 4 * kSamples);
+               sampled_experts(weights, parts, layer, blocks.stride, blocks.bytes), 4 * kSamples);
   };
   ModelIdentity identity;
   identity.config = kv_config(config);
@@ -170,20 +202,10 @@ ModelIdentity model_identity(const Checkpoint& checkpoint, const ModelConfig& co
     identity.layers.push_back(std::move(layer).done());
   }
   WeightsDigest of_embedding;
-  std::string own, name;
-  if (!has_no_embedding(config, outer)) {
-    // Tied models store one matrix under one of two names.
-    own = weight_name(config, TensorRole::embedding);
-    name = checkpoint.find(own) ? own : weight_name(config, TensorRole::lm_head);
-    const auto embedding = std::find_if(
-        outer.begin(), outer.end(), [&](const ModelTensor& tensor) { return tensor.name == name; });
-    FP8KV_ASSERT(embedding != outer.end());
-    const Weight embeddings = weights.at(*embedding);
-    of_embedding.add("embedding", embeddings, sampled_embedding(weights, embeddings),
-                     kEmbeddingSamples);
-  }
+  const EmbeddingNames embedding = add_embedding(weights, config, outer, of_embedding);
   for (const ModelTensor& tensor : outer) {
-    if (tensor.name == name || tensor.name == own || !weights.find(tensor)) continue;
+    if (tensor.name == embedding.own || tensor.name == embedding.stored) continue;
+    if (!weights.find(tensor)) continue;
     add(tensor, joins_embedding(tensor) ? of_embedding : rest);
   }
   identity.embedding = std::move(of_embedding).done();
