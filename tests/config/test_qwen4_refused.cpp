@@ -52,6 +52,9 @@ TEST_CASE("Qwen 4 Exp: keys of streams, n-grams and gates") {
         "heads_per_ngram");
   CHECK(qwen4_refusal("split_ngram_parts", "7") ==
         "config.json: split_ngram_parts is 7, expected a divisor of the 240 rows of layer 2");
+  CHECK(qwen4_refusal("heads_per_ngram", "2000000000").find(" tables of ngram_size and ") !=
+        std::string::npos);
+  CHECK(qwen4_refusal("eos_token_id", "77").find("eos_token_id") != std::string::npos);
   CHECK(qwen4_refusal("eos_token_id", "null").find("eos_token_id") != std::string::npos);
   CHECK(qwen4_refusal("num_experts", "null").find("num_experts") != std::string::npos);
 }

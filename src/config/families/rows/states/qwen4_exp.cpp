@@ -16,7 +16,10 @@ namespace {
 
 using enum TensorRole;
 
-// Published configs name other things than a norm of router weights: they are normed unless told.
+// Far above any model: the prime sizes of all tables are searched for.
+constexpr int64_t kMostNgramTables = 4096;
+
+// Qwen 3.5 normalises the weights of the chosen experts, whatever its config says.
 void parse_qwen4_router(const Json& config, ModelConfig& out) {
   if (out.experts) out.experts->routing.normalise = is_on(config, "norm_topk_prob");
 }
@@ -35,7 +38,6 @@ void parse_streams(const Json& config, ModelConfig& out) {
   const auto count = config.find("hc_count"), rank = config.find("hc_lowrank");
   hyper.count = count ? in_range(*count, 2, kMostStreams) : 4;
   hyper.rank = rank ? in_range(*rank, kLargestDim) : 320;
-  hyper.most_written = 2.0;
   out.block.norm_place = NormPlace::none;
 }
 
@@ -69,11 +71,24 @@ void parse_qsa(const Json& config, ModelConfig& out) {
   for (LayerDescription& layer : out.layers) layer.index_bytes = 0;
 }
 
-// The first id of a list, as transformers and vLLM take it.
-int32_t gap_of(const Json& config) {
+// The first id of a list, as transformers and vLLM take it. Hashes need a token of the vocabulary.
+int32_t gap_of(const Json& config, int64_t vocab_size) {
   const Json eos = config.at("eos_token_id");
   const Json id = eos.is_array() ? eos[0] : eos;
-  return static_cast<int32_t>(in_range(id, 0, INT32_MAX));
+  return static_cast<int32_t>(in_range(id, 0, vocab_size - 1));
+}
+
+// Throws unless the tables divide a token's row, and are few enough.
+void check_tables(const Json& config, const NgramConfig& ngrams) {
+  const auto layers = static_cast<int64_t>(ngrams.layers.size());
+  if (ngrams.dim % ngrams.tables() != 0) {
+    fail(config.where(), ": ple_embed_dim is ", ngrams.dim, ", expected a multiple of the ",
+         ngrams.tables(), " tables of ngram_size and heads_per_ngram");
+  }
+  if (ngrams.tables() <= kMostNgramTables / layers) return;
+  fail(config.where(), ": ngram_size and heads_per_ngram give ", ngrams.tables(),
+       " tables in each of ", count_of(ngrams.layers.size(), "layer"), ", expected ",
+       kMostNgramTables, " in all at most");
 }
 
 void parse_ngrams(const Json& config, ModelConfig& out) {
@@ -99,11 +114,8 @@ void parse_ngrams(const Json& config, ModelConfig& out) {
     if (out.keeps_state(layer)) continue;
     fail(ids->where(), ": names layer ", layer + 1, ", expected layers of linear attention alone");
   }
-  ngrams.gap = gap_of(config);
-  if (ngrams.dim % ngrams.tables() != 0) {
-    fail(config.where(), ": ple_embed_dim is ", ngrams.dim, ", expected a multiple of the ",
-         ngrams.tables(), " tables of ngram_size and heads_per_ngram");
-  }
+  ngrams.gap = gap_of(config, out.vocab_size);
+  check_tables(config, ngrams);
   for (const int64_t layer : ngrams.layers) {
     ngrams.rows.push_back(NgramTables(ngrams, layer).rows());
     if (ngrams.rows.back() % ngrams.files == 0) continue;
