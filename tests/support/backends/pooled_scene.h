@@ -2,6 +2,7 @@
 // precision.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <numeric>
@@ -46,6 +47,20 @@ struct PooledScene {
   }
 
   static constexpr float kEps = 0.01f, kOffset = 1.0f;
+
+  // The error of element `i` of `exact` before it is stored. The mean and the normed key are
+  // rounded to the type, and the mean's error changes its norm: three errors of the largest element
+  // at most, which a rotation may have made smaller by a root of 2. A rotation adds such errors of
+  // two elements. Sums in F32 add little to that.
+  double roundings(const std::vector<double>& exact, size_t i) const {
+    const auto size = static_cast<size_t>(dim);
+    const auto row = exact.begin() + static_cast<std::ptrdiff_t>(i / size * size);
+    double largest = 0;
+    for (auto each = row; each != row + dim; ++each) {
+      largest = std::max(largest, std::sqrt(2.0) * std::abs(*each));
+    }
+    return std::sqrt(2.0) * 3 * (rounding_of(largest, dtype) + 16 * kUnitF32 * largest);
+  }
 
   // The stored keys in the order of tokens, without roundings.   [tokens, dim]
   std::vector<double> exact() const {
