@@ -34,7 +34,7 @@ def amax_of(cache):
 
 
 # Parts beside the language model that goldens leave out, and text does not need.
-LEFT_OUT = ("embed_tokens_extend.", "vision_tower.", "vision_model.", "audio_tower.", "multi_modal_projector.", "vision_final_layernorm")
+LEFT_OUT = ("embed_tokens_extend.", "vision_tower.", "vision_model.", "audio_tower.", "multi_modal_projector.", "vision_final_layernorm", *make_families.state_families.DERIVED)
 
 
 def computed(folder, ids):
