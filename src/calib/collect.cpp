@@ -89,8 +89,8 @@ class Collector {
     std::optional<ScaleLosses> losses;
     if (options_.losses) {
       losses.emplace(backend_, config_, plan_);
-      workspace.forward.show_projected([&](const AttentionInputs& inputs, const TensorView& x) {
-        if (inputs.k.shape[1] > 0) losses->measure(workspace.forward, inputs, x, lengths_);
+      workspace.forward.show_projected([&](const AttentionInputs& inputs) {
+        if (inputs.k.shape[1] > 0) losses->measure(workspace.forward, inputs, lengths_);
       });
     }
     WeightStream weights(checkpoint_, config_, backend_, layers_from(done), stream_options);

@@ -99,8 +99,7 @@ void Forward::count_experts(const std::optional<TensorView>& counts) {
   if (experts_) experts_->count(counts);
 }
 
-void Forward::show_projected(
-    std::function<void(const AttentionInputs& inputs, const TensorView& x)> see) {
+void Forward::show_projected(std::function<void(const AttentionInputs& inputs)> see) {
   see_projected_ = std::move(see);
 }
 
@@ -118,7 +117,7 @@ void Forward::layer(int64_t index, const LayerWeights& weights, const TensorView
     if (step.part == LayerPart::whole) {
       inputs.chosen = choose(index, weights, inputs, step.batch, step.choice);
     }
-    if (see_projected_) see_projected_(inputs, x);
+    if (see_projected_) see_projected_(inputs);
     if (step.part == LayerPart::up_to_kv) return;
     const int64_t n = x.shape[0], heads = config_.n_heads_of(index);
     const int64_t size = config_.layer(index).v_head_dim;

@@ -101,8 +101,8 @@ class Forward {
   void count_experts(const std::optional<TensorView>& counts);
 
   // From now on, `layer` calls `see` with the rows that it projected, before it attends to them.
-  // See `project` for x. Empty: stops calling.
-  void show_projected(std::function<void(const AttentionInputs& inputs, const TensorView& x)> see);
+  // Empty: stops calling.
+  void show_projected(std::function<void(const AttentionInputs& inputs)> see);
 
   DType activation_dtype() const { return memory_.activation(); }
   uint64_t bytes() const { return memory_.bytes(); }  // scratch memory
@@ -140,7 +140,7 @@ class Forward {
   ForwardMemory memory_;
   RopeTables ropes_;
   Tensor normed_, q_, k_, v_, attended_;  // [max_rows, ...], sized for the largest layer
-  std::function<void(const AttentionInputs&, const TensorView&)> see_projected_;
+  std::function<void(const AttentionInputs&)> see_projected_;
   std::optional<StateForward> state_;
   std::optional<DenseForward> dense_;
   std::optional<ExpertsForward> experts_;

@@ -56,12 +56,12 @@ std::vector<Seen> see(const Model& model, const std::vector<int32_t>& ids) {
   const Tensor x = backend->allocate(DType::f32, Shape{plan.total_rows, config.dim});
   embedding.embed(workspace.rows.step, x.view());
   std::vector<Seen> layers;
-  workspace.forward.show_projected([&](const AttentionInputs& inputs, const TensorView& rows) {
+  workspace.forward.show_projected([&](const AttentionInputs& inputs) {
     Seen& seen = layers.emplace_back();
     download_floats(*backend, inputs.q, seen.q);
     download_floats(*backend, inputs.k, seen.k);
     download_floats(*backend, inputs.v, seen.v);
-    download_floats(*backend, rows, seen.x);
+    download_floats(*backend, inputs.x, seen.x);
   });
   for (int64_t i = 0; i < config.n_layers(); ++i) {
     const LayerWeights weights = loader.layer(i);

@@ -72,6 +72,7 @@ ConstTensorView OutputError::gated(Forward& forward, const TensorView& attended)
 }
 
 void OutputError::begin_rows(Forward& forward, const TensorView& x, const TensorView& attended) {
+  FP8KV_ASSERT(x.shape[1] == config_.dim);
   x_ = x;
   const int64_t n = x.shape[0];
   rows_.clear();

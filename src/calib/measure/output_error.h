@@ -11,9 +11,9 @@
 namespace fp8kv {
 
 // The error of a row is |W d|^2 / |x|^2. d is the change for the query heads that read a KV head, W
-// their columns of the output matrix, and x the row as it enters the layer. If the layer gates
-// attention's output, d is gated too. If it norms the block's output, W includes the norm's weights
-// and its factor for the row.
+// their columns of the output matrix, and x the row that attention reads, before its norm. If the
+// layer gates attention's output, d is gated too. If it norms the block's output, W includes the
+// norm's weights and its factor for the row.
 class OutputError {
  public:
   // For up to `most_rows` rows. `backend` and `config` outlive this. REQUIRES attention without
@@ -22,8 +22,8 @@ class OutputError {
 
   // REQUIRES a layer with a cache, whose `weights` live until the next call.
   void begin_layer(int64_t index, const LayerWeights& weights);
-  // x [n, dim]: the rows that enter the layer; attended [n, n_heads, v_head_dim]: attention's
-  // output without a change. x stays unchanged until the next call.
+  // x [n, dim]: see AttentionInputs, it stays unchanged until the next call; attended
+  // [n, n_heads, v_head_dim]: attention's output without a change.
   void begin_rows(Forward& forward, const TensorView& x, const TensorView& attended);
   // Returns errors for a change of these rows.   change [n, n_heads, v_head_dim]; [n, n_kv_heads]
   const std::vector<double>& of(Forward& forward, const TensorView& change);

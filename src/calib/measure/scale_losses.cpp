@@ -90,7 +90,7 @@ ScaleLosses::ScaleLosses(Backend& backend, const ModelConfig& config, const Wind
   const DType activation = backend.activation_dtype(config.dtype);
   chosen_ = backend.allocate(DType::i32, Shape{most});
   q_ = backend.allocate(activation, Shape{most, width});
-  x_ = backend.allocate(activation, Shape{most, config.stream_dim()});
+  x_ = backend.allocate(activation, Shape{most, config.dim});
   for (Tensor& each : attended_) each = backend.allocate(activation, Shape{most, width});
 }
 
@@ -135,13 +135,13 @@ PagedKv ScaleLosses::cache(Pool k, Pool v) const {
   return kv;
 }
 
-void ScaleLosses::measure(Forward& forward, const AttentionInputs& inputs, const TensorView& x,
+void ScaleLosses::measure(Forward& forward, const AttentionInputs& inputs,
                           std::span<const int64_t> lengths) {
   download_floats(backend_, inputs.k, k_);
   download_floats(backend_, inputs.v, v_);
   int64_t first = 0;
   for (const int64_t rows : lengths) {
-    measure_window(forward, inputs, x, first, rows);
+    measure_window(forward, inputs, first, rows);
     first += rows;
   }
 }
@@ -209,14 +209,14 @@ void ScaleLosses::add(Forward& forward, const TensorView& attended, const Tensor
   }
 }
 
-void ScaleLosses::measure_window(Forward& forward, const AttentionInputs& inputs,
-                                 const TensorView& x, int64_t first, int64_t rows) {
+void ScaleLosses::measure_window(Forward& forward, const AttentionInputs& inputs, int64_t first,
+                                 int64_t rows) {
   choose_rows(first, rows);
   const int64_t n = measured_.rows();
   const TensorView q{q_.view().data, inputs.q.dtype,
                      Shape{n, inputs.q.shape[1], inputs.q.shape[2]}};
   backend_.embed(flat(inputs.q), chosen_.first(n), flat(q));
-  backend_.embed(x, chosen_.first(n), x_.first(n));
+  backend_.embed(inputs.x, chosen_.first(n), x_.first(n));
   const AttentionInputs window{rows_of(inputs.q, first, rows), rows_of(inputs.k, first, rows),
                                rows_of(inputs.v, first, rows)};
   const AttentionInputs asked{q, {}, {}, inputs.sinks};

@@ -39,9 +39,8 @@ class ScaleLosses {
   // Call it for each layer with a cache, before its first batch. `weights` live until end_layer.
   void begin_layer(int64_t index, const LayerWeights& weights);
   // Call it for each batch, between Forward::project and the rest of the layer.
-  //   x: the rows that enter the layer; lengths: the rows of each window
-  void measure(Forward& forward, const AttentionInputs& inputs, const TensorView& x,
-               std::span<const int64_t> lengths);
+  //   lengths: the rows of each window
+  void measure(Forward& forward, const AttentionInputs& inputs, std::span<const int64_t> lengths);
   // Stores the losses in the layer's K and V.
   void end_layer(LayerMagnitudes& layer);
 
@@ -54,8 +53,7 @@ class ScaleLosses {
 
   PagedKv cache(Pool k, Pool v) const;
   // The window's rows, first among those of `inputs`.
-  void measure_window(Forward& forward, const AttentionInputs& inputs, const TensorView& x,
-                      int64_t first, int64_t rows);
+  void measure_window(Forward& forward, const AttentionInputs& inputs, int64_t first, int64_t rows);
   void choose_rows(int64_t first, int64_t rows);
   void find_least(int64_t first, int64_t rows);
   void set_scales(Pool pool, int mantissa);

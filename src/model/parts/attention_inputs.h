@@ -15,7 +15,7 @@ struct AttentionInputs {
                     // reads another layer's cache
   std::optional<ConstTensorView> sinks = {};   // the layer's sinks: see AttentionOptions
   std::optional<ConstTensorView> chosen = {};  // the tokens that rows see: see AttentionOptions
-  ConstTensorView x = {};                      // [n, dim]: the stream that they were made from
+  ConstTensorView x = {};  // [n, dim]: the rows that attention reads, before their norm
 };
 
 // The memory of a sparse indexer. Empty unless IndexerForward::is_needed.

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "backend/cpu/products/cpu_products.h"
+#include "base/error.h"
 
 namespace fp8kv {
 namespace {
@@ -179,7 +180,10 @@ void cpu_linear(const CpuKernels& kernels, ThreadPool& pool, LinearScratch& scra
   scratch.threads.resize(static_cast<size_t>(pool.threads()));
   scratch.codes.resize(static_cast<size_t>(pool.threads()));
   std::vector<const Projection*> left;
-  for (const Projection& each : projections) left.push_back(&each);
+  for (const Projection& each : projections) {
+    FP8KV_ASSERT(each.weight.shape[1] == x.shape[1]);
+    left.push_back(&each);
+  }
   while (!left.empty()) {
     const auto way_of = [&](const Projection* each) {
       return product_way(kernels, each->weight.dtype, each->codes.has_value(), x.shape[0],
