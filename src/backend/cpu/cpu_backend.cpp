@@ -17,6 +17,7 @@
 #include "backend/cpu/cpu_streams.h"
 #include "backend/cpu/isa/common/cpu_kernels.h"
 #include "backend/cpu/memory/cpu_arrange.h"
+#include "backend/cpu/memory/cpu_context.h"
 #include "backend/cpu/memory/cpu_memory.h"
 #include "backend/cpu/products/cpu_codes_along_rows.h"
 #include "backend/cpu/products/cpu_decode_weights.h"
@@ -110,7 +111,7 @@ class CpuBackend : public Backend {
     cpu_arrange(pool_, from, steps, to);
   }
   void decode_weights(const QuantisedMatrix& matrix, const TensorView& to) override {
-    cpu_decode_weights(kernels_, pool_, matrix, to);
+    cpu_decode_weights(context(), matrix, to);
   }
 
   std::optional<QuantisedMatrix> in_place(const QuantisedMatrix& matrix, DType compute,
@@ -158,12 +159,12 @@ class CpuBackend : public Backend {
   }
 
   void linear(const ConstTensorView& x, std::span<const Projection> projections) override {
-    cpu_linear(kernels_, pool_, linear_scratch_, x, projections, step_size().rows);
+    cpu_linear(context(), linear_scratch_, x, projections);
   }
 
   void linear_heads(const ConstHeadColumns& x, const ConstTensorView& weights,
                     const HeadColumns& out) override {
-    cpu_linear_heads(kernels_, pool_, linear_scratch_, x, weights, out, step_size().rows);
+    cpu_linear_heads(context(), linear_scratch_, x, weights, out);
   }
 
   void copy_columns(const ConstHeadColumns& from, const HeadColumns& to, int64_t count) override {
@@ -174,26 +175,24 @@ class CpuBackend : public Backend {
     });
   }
 
-  void rope_append(const RopeAppend& args) override { cpu_rope_append(kernels_, pool_, args); }
+  void rope_append(const RopeAppend& args) override { cpu_rope_append(context(), args); }
 
   void attention(const ConstTensorView& q, const PagedKv& kv, const Batch& batch,
                  const AttentionOptions& options, const TensorView& out) override {
-    cpu_attention(kernels_, pool_, attention_scratch_, q, kv, batch, options, out);
+    cpu_attention(context(), attention_scratch_, {q, batch, out}, kv, options);
   }
 
-  void append_pooled(const PooledAppend& args) override {
-    cpu_append_pooled(kernels_, pool_, args);
-  }
+  void append_pooled(const PooledAppend& args) override { cpu_append_pooled(context(), args); }
   void choose_tokens(const TokenScores& args, const Batch& batch,
                      const TensorView& chosen) override {
-    cpu_choose_tokens(kernels_, pool_, attention_scratch_, args, batch, chosen);
+    cpu_choose_tokens(context(), attention_scratch_, args, batch, chosen);
   }
 
   void causal_conv(const TensorView& x, const CausalConv& conv, const Batch& batch) override {
-    cpu_causal_conv(kernels_, pool_, recurrence_scratch_, x, conv, batch);
+    cpu_causal_conv(context(), recurrence_scratch_, x, conv, batch);
   }
   void recur(const Recurrence& args, const Batch& batch, const TensorView& out) override {
-    cpu_recur(kernels_, pool_, recurrence_scratch_, args, batch, out);
+    cpu_recur(context(), recurrence_scratch_, args, batch, out);
   }
 
   void activate(Activation activation, const TensorView& x,
@@ -222,7 +221,7 @@ class CpuBackend : public Backend {
 
   void experts(const ConstTensorView& x, const Routed& routed, const ExpertMatrices& matrices,
                const TensorView& out) override {
-    cpu_experts(kernels_, pool_, expert_scratch_, x, routed, matrices, out, step_size().rows);
+    cpu_experts(context(), expert_scratch_, {x, routed, out}, matrices);
   }
 
   void gate_rows(const TensorView& x, const ConstTensorView& gates) override {
@@ -302,6 +301,8 @@ class CpuBackend : public Backend {
   }
 
  private:
+  CpuContext context() { return {kernels_, pool_, step_size()}; }
+
   // Calls work(row, thread) for every row, in jobs of several rows if rows are short.
   template <typename Work>
   void for_rows(int64_t n, int64_t dim, const Work& work) {

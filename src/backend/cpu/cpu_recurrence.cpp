@@ -232,8 +232,8 @@ struct Recurring {
 
 }  // namespace
 
-void cpu_causal_conv(const CpuKernels& kernels, ThreadPool& pool, RecurrenceScratch& scratch,
-                     const TensorView& x, const CausalConv& conv, const Batch& batch) {
+void cpu_causal_conv(const CpuContext& cpu, RecurrenceScratch& scratch, const TensorView& x,
+                     const CausalConv& conv, const Batch& batch) {
   FP8KV_ASSERT(x.dtype == DType::f32);
   const int64_t channels = x.shape[1], width = conv.weight.shape.elements() / channels;
   FP8KV_ASSERT(conv.weight.shape.elements() == channels * width);
@@ -241,20 +241,20 @@ void cpu_causal_conv(const CpuKernels& kernels, ThreadPool& pool, RecurrenceScra
   const int64_t all = channels * width;
   float* weights = scratch.weights.floats(static_cast<size_t>(2 * all + channels));
   float *by_channel = weights + all, *biases = by_channel + all;
-  kernels.to_float[conv.weight.dtype](conv.weight.data, all, by_channel);
+  cpu.kernels.to_float[conv.weight.dtype](conv.weight.data, all, by_channel);
   for (int64_t i = 0; i < all; ++i) weights[i % width * channels + i / width] = by_channel[i];
   std::fill_n(biases, channels, 0.0f);
-  if (conv.bias) kernels.to_float[conv.bias->dtype](conv.bias->data, channels, biases);
-  const Convolution convolution{kernels, x, conv, batch, channels, width, weights, biases};
+  if (conv.bias) cpu.kernels.to_float[conv.bias->dtype](conv.bias->data, channels, biases);
+  const Convolution convolution{cpu.kernels, x, conv, batch, channels, width, weights, biases};
   const int64_t parts = (channels + kChannels - 1) / kChannels;
-  pool.run(sequences_of(batch) * parts, [&](int64_t job, int /*thread*/) {
+  cpu.pool.run(sequences_of(batch) * parts, [&](int64_t job, int /*thread*/) {
     const int64_t begin = job % parts * kChannels;
     convolution.run(job / parts, begin, std::min(begin + kChannels, channels));
   });
 }
 
-void cpu_recur(const CpuKernels& kernels, ThreadPool& pool, RecurrenceScratch& scratch,
-               const Recurrence& args, const Batch& batch, const TensorView& out) {
+void cpu_recur(const CpuContext& cpu, RecurrenceScratch& scratch, const Recurrence& args,
+               const Batch& batch, const TensorView& out) {
   FP8KV_ASSERT(args.q.dtype == DType::f32 && out.dtype == DType::f32);
   const int64_t n = args.k.shape[0], k_heads = args.k.shape[1], k_dim = args.k.shape[2];
   const int64_t v_heads = args.v.shape[1], n_blocks = state_blocks(args.v.shape[2]);
@@ -275,18 +275,18 @@ void cpu_recur(const CpuKernels& kernels, ThreadPool& pool, RecurrenceScratch& s
   prepared.decayed_k = take(decayed);
   prepared.strength = take(n * v_heads);
   float *a_log = take(v_heads), *step_bias = take(steps), *skip = take(v_heads);
-  kernels.to_float[args.a_log.dtype](args.a_log.data, v_heads, a_log);
-  kernels.to_float[args.step_bias.dtype](args.step_bias.data, steps, step_bias);
-  if (args.skip) kernels.to_float[args.skip->dtype](args.skip->data, v_heads, skip);
-  const Recurring recurring{kernels,  args,  batch,     out,
-                            prepared, a_log, step_bias, args.skip ? skip : nullptr};
-  pool.run((n + kPreparedRows - 1) / kPreparedRows, [&](int64_t job, int /*thread*/) {
+  cpu.kernels.to_float[args.a_log.dtype](args.a_log.data, v_heads, a_log);
+  cpu.kernels.to_float[args.step_bias.dtype](args.step_bias.data, steps, step_bias);
+  if (args.skip) cpu.kernels.to_float[args.skip->dtype](args.skip->data, v_heads, skip);
+  const Recurring recurring{cpu.kernels, args,  batch,     out,
+                            prepared,    a_log, step_bias, args.skip ? skip : nullptr};
+  cpu.pool.run((n + kPreparedRows - 1) / kPreparedRows, [&](int64_t job, int /*thread*/) {
     const int64_t end = std::min(n, (job + 1) * kPreparedRows);
     for (int64_t row = job * kPreparedRows; row < end; ++row) recurring.prepare(row);
   });
   const int64_t size = k_dim * kStateColumns;
-  float* spare = scratch.states.floats(static_cast<size_t>(pool.threads() * size));
-  pool.run(sequences_of(batch) * v_heads * n_blocks, [&](int64_t job, int thread) {
+  float* spare = scratch.states.floats(static_cast<size_t>(cpu.pool.threads() * size));
+  cpu.pool.run(sequences_of(batch) * v_heads * n_blocks, [&](int64_t job, int thread) {
     const int64_t of_sequence = job % (v_heads * n_blocks);
     recurring.run(job / (v_heads * n_blocks), of_sequence / n_blocks, of_sequence % n_blocks,
                   spare + thread * size);

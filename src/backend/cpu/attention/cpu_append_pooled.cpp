@@ -78,14 +78,14 @@ struct Pooling {
 
 }  // namespace
 
-void cpu_append_pooled(const CpuKernels& kernels, ThreadPool& pool, const PooledAppend& args) {
+void cpu_append_pooled(const CpuContext& cpu, const PooledAppend& args) {
   const int64_t n = args.k.shape[0], dim = args.k.shape[1];
   FP8KV_ASSERT(args.k.dtype == DType::f32 && args.block > 1 && args.keys.n_kv_heads == 1);
   FP8KV_ASSERT(args.norm.kind == NormKind::rms && args.norm.weight.shape.elements() == dim);
   FP8KV_ASSERT(args.keys.in_elements() && args.keys.head_dim == dim && args.rope.shape[1] <= dim);
-  Pooling pooling{kernels, args, *kv_elements(args.keys.k_format), dim, {}, {}};
+  Pooling pooling{cpu.kernels, args, *kv_elements(args.keys.k_format), dim, {}, {}};
   pooling.weights.resize(static_cast<size_t>(dim));
-  kernels.to_float[args.norm.weight.dtype](args.norm.weight.data, dim, pooling.weights.data());
+  cpu.kernels.to_float[args.norm.weight.dtype](args.norm.weight.data, dim, pooling.weights.data());
   for (float& weight : pooling.weights) weight += args.norm.weight_offset;
   const auto* const indptr = args.batch.indptr.as<int32_t>();
   for (int64_t s = 0; s + 1 < args.batch.indptr.shape[0]; ++s) {
@@ -93,7 +93,7 @@ void cpu_append_pooled(const CpuKernels& kernels, ThreadPool& pool, const Pooled
                              static_cast<size_t>(indptr[s + 1] - indptr[s]), s);
   }
   constexpr int64_t kJobRows = 16;
-  pool.run((n + kJobRows - 1) / kJobRows, [&](int64_t job, int /*thread*/) {
+  cpu.pool.run((n + kJobRows - 1) / kJobRows, [&](int64_t job, int /*thread*/) {
     std::vector<float> memory(static_cast<size_t>(2 * dim));
     for (int64_t row = job * kJobRows; row < std::min(n, (job + 1) * kJobRows); ++row) {
       pooling.store(row, memory.data(), memory.data() + dim);

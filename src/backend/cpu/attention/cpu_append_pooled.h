@@ -2,12 +2,11 @@
 #pragma once
 
 #include "backend/backend.h"
-#include "backend/cpu/isa/common/cpu_kernels.h"
-#include "base/machine/thread_pool.h"
+#include "backend/cpu/memory/cpu_context.h"
 
 namespace fp8kv {
 
 // See Backend::append_pooled. A key has the same bits however rows are cut into steps.
-void cpu_append_pooled(const CpuKernels& kernels, ThreadPool& pool, const PooledAppend& args);
+void cpu_append_pooled(const CpuContext& cpu, const PooledAppend& args);
 
 }  // namespace fp8kv

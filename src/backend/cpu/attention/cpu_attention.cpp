@@ -189,32 +189,32 @@ void attend_split(const Op& op, ThreadPool& pool, AttentionScratch& scratch,
 
 // Rotates each head of Q like K, and rounds it to the same dtype. The transform's factor is left to
 // the scale of scores.
-const float* rotated_queries(ThreadPool& pool, const ConstTensorView& q, DType rounded_to,
-                             const CpuKernels& kernels, AttentionScratch& scratch) {
+const float* rotated_queries(const CpuContext& cpu, const ConstTensorView& q, DType rounded_to,
+                             AttentionScratch& scratch) {
   const int64_t dim = q.shape[2], items = q.shape[0] * q.shape[1];
   float* to = scratch.rotated.floats(static_cast<size_t>(items * dim));
-  pool.run(items, [&](int64_t item, int /*thread*/) {
+  cpu.pool.run(items, [&](int64_t item, int /*thread*/) {
     float* x = to + item * dim;
     std::copy_n(q.as<float>() + item * dim, dim, x);
     hadamard(x, static_cast<int32_t>(dim), false);
     const float factor = 1.0f / static_cast<float>(hadamard_block(static_cast<int32_t>(dim)));
-    if (rounded_to == DType::f16) kernels.round_f16(x, dim);
-    if (rounded_to == DType::bf16) kernels.round_bf16(x, dim);
+    if (rounded_to == DType::f16) cpu.kernels.round_f16(x, dim);
+    if (rounded_to == DType::bf16) cpu.kernels.round_bf16(x, dim);
     for (int64_t i = 0; i < dim; ++i) x[i] *= factor;
   });
   return to;
 }
 
 // Q rounded to E4M3 by the cache's scale of Q.
-const float* rounded_queries(ThreadPool& pool, const ConstTensorView& q, float scale,
-                             const CpuKernels& kernels, AttentionScratch& scratch) {
+const float* rounded_queries(const CpuContext& cpu, const ConstTensorView& q, float scale,
+                             AttentionScratch& scratch) {
   const int64_t dim = q.shape[2], items = q.shape[0] * q.shape[1];
   float* to = scratch.rotated.floats(static_cast<size_t>(items * dim));
-  pool.run(items, [&](int64_t item, int /*thread*/) {
+  cpu.pool.run(items, [&](int64_t item, int /*thread*/) {
     std::vector<std::byte> codes(static_cast<size_t>(dim));
     float* x = to + item * dim;
-    kernels.store[DType::f8_e4m3](q.as<float>() + item * dim, dim, scale, codes.data());
-    kernels.to_float[DType::f8_e4m3](codes.data(), dim, x);
+    cpu.kernels.store[DType::f8_e4m3](q.as<float>() + item * dim, dim, scale, codes.data());
+    cpu.kernels.to_float[DType::f8_e4m3](codes.data(), dim, x);
     for (int64_t i = 0; i < dim; ++i) x[i] *= scale;
   });
   return to;
@@ -234,22 +234,22 @@ void rotate_back(ThreadPool& pool, const TensorView& out) {
 }  // namespace
 }  // namespace attention
 
-void cpu_attention(const CpuKernels& kernels, ThreadPool& pool, AttentionScratch& scratch,
-                   const ConstTensorView& q, const PagedKv& kv, const Batch& batch,
-                   const AttentionOptions& options, const TensorView& out) {
+void cpu_attention(const CpuContext& cpu, AttentionScratch& scratch, const AttentionRows& rows,
+                   const PagedKv& kv, const AttentionOptions& options) {
   using namespace attention;
+  const auto& [q, batch, out] = rows;
   const int64_t n_heads = q.shape[1];
   const int64_t head_dim = q.shape[2];
   const bool as_floats = !kv.in_elements();
   const DType element = as_floats ? DType::f32 : *kv_elements(kv.k_format);
-  const bool by_unit = kernels.matrix_unit != nullptr && options.rounded_to != DType::f32 &&
+  const bool by_unit = cpu.kernels.matrix_unit != nullptr && options.rounded_to != DType::f32 &&
                        !as_floats && kv.q_scale == 0;
-  const int64_t width = by_unit ? kUnitWeights : kernels.strip;
+  const int64_t width = by_unit ? kUnitWeights : cpu.kernels.strip;
   const float* queries = q.as<float>();
   FP8KV_ASSERT(kv.q_scale == 0 || !kv.rotated());
-  if (kv.q_scale > 0) queries = rounded_queries(pool, q, kv.q_scale, kernels, scratch);
-  if (kv.rotated()) queries = rotated_queries(pool, q, options.rounded_to, kernels, scratch);
-  const Op op{kernels,
+  if (kv.q_scale > 0) queries = rounded_queries(cpu, q, kv.q_scale, scratch);
+  if (kv.rotated()) queries = rotated_queries(cpu, q, options.rounded_to, scratch);
+  const Op op{cpu.kernels,
               queries,
               out.as<float>(),
               kv,
@@ -264,19 +264,19 @@ void cpu_attention(const CpuKernels& kernels, ThreadPool& pool, AttentionScratch
               as_floats,
               element,
               static_cast<int64_t>(dtype_bytes(element))};
-  scratch.threads.resize(static_cast<size_t>(pool.threads()));
+  scratch.threads.resize(static_cast<size_t>(cpu.pool.threads()));
   const std::vector<Span> spans = make_spans(op);
   bool long_context = false;
   for (const Span& span : spans) {
     long_context = long_context || op.end_chunk(span) - op.first_chunk(span) > 1;
   }
-  const bool few = static_cast<int64_t>(spans.size()) < pool.threads() * kJobsPerThread;
-  if (few && long_context && pool.threads() > 1) {
-    attend_split(op, pool, scratch, spans);
+  const bool few = static_cast<int64_t>(spans.size()) < cpu.pool.threads() * kJobsPerThread;
+  if (few && long_context && cpu.pool.threads() > 1) {
+    attend_split(op, cpu.pool, scratch, spans);
   } else {
-    attend_whole(op, pool, scratch, spans);
+    attend_whole(op, cpu.pool, scratch, spans);
   }
-  if (kv.rotated()) rotate_back(pool, out);
+  if (kv.rotated()) rotate_back(cpu.pool, out);
 }
 
 }  // namespace fp8kv

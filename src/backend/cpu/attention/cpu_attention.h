@@ -4,9 +4,8 @@
 #include <vector>
 
 #include "backend/backend.h"
-#include "backend/cpu/isa/common/cpu_kernels.h"
+#include "backend/cpu/memory/cpu_context.h"
 #include "backend/cpu/memory/cpu_memory.h"
-#include "base/machine/thread_pool.h"
 
 namespace fp8kv {
 
@@ -17,10 +16,16 @@ struct AttentionScratch {
   std::vector<Scratch> threads;  // working memory of each thread
 };
 
+// The queries of a step's rows, and where attention puts its output for them.
+struct AttentionRows {
+  const ConstTensorView& q;  // [n, n_heads, head_dim]
+  const Batch& batch;
+  const TensorView& out;  // [n, n_heads, v_head_dim]
+};
+
 // See Backend::attention. A row's result depends only on its query and the tokens that it sees. It
 // has the same bits whatever else is in the batch, in a prompt and in a single step.
-void cpu_attention(const CpuKernels& kernels, ThreadPool& pool, AttentionScratch& scratch,
-                   const ConstTensorView& q, const PagedKv& kv, const Batch& batch,
-                   const AttentionOptions& options, const TensorView& out);
+void cpu_attention(const CpuContext& cpu, AttentionScratch& scratch, const AttentionRows& rows,
+                   const PagedKv& kv, const AttentionOptions& options);
 
 }  // namespace fp8kv

@@ -93,13 +93,13 @@ void add_own_block(int64_t position, int64_t block, int64_t most, int32_t* chose
 }  // namespace
 }  // namespace attention
 
-void cpu_choose_tokens(const CpuKernels& kernels, ThreadPool& pool, AttentionScratch& scratch,
-                       const TokenScores& args, const Batch& batch, const TensorView& chosen) {
+void cpu_choose_tokens(const CpuContext& cpu, AttentionScratch& scratch, const TokenScores& args,
+                       const Batch& batch, const TensorView& chosen) {
   using namespace attention;
   FP8KV_ASSERT(args.keys.in_elements() && args.keys.n_kv_heads == 1);
   const AttentionOptions options;
   const DType element = *kv_elements(args.keys.k_format);
-  const Op op{kernels,
+  const Op op{cpu.kernels,
               args.q.as<float>(),
               nullptr,
               args.keys,
@@ -115,7 +115,7 @@ void cpu_choose_tokens(const CpuKernels& kernels, ThreadPool& pool, AttentionScr
               element,
               static_cast<int64_t>(dtype_bytes(element)),
               args.pooled ? args.block : 1};
-  scratch.threads.resize(static_cast<size_t>(pool.threads()));
+  scratch.threads.resize(static_cast<size_t>(cpu.pool.threads()));
   const int64_t n = args.q.shape[0], at_once = args.scores.shape[0], width = args.scores.shape[1];
   const int64_t count = chosen.shape[chosen.shape.rank() - 1];
   const int64_t lists = args.weights ? 1 : op.n_heads;     // of a row
@@ -127,7 +127,7 @@ void cpu_choose_tokens(const CpuKernels& kernels, ThreadPool& pool, AttentionScr
     sequences.insert(sequences.end(), static_cast<size_t>(indptr[s + 1] - indptr[s]), s);
   }
   for (int64_t first = 0; first < n; first += at_once) {
-    pool.run(std::min(at_once, n - first), [&](int64_t i, int thread) {
+    cpu.pool.run(std::min(at_once, n - first), [&](int64_t i, int thread) {
       const Span span{sequences[static_cast<size_t>(first + i)], 0, first + i, 1};
       const std::span scores(args.scores.as<float>() + i * width, static_cast<size_t>(width));
       const int64_t seen = op.seen(span.first_row);

@@ -7,7 +7,7 @@
 namespace fp8kv {
 
 // See Backend::choose_tokens. A row's choice has the same bits whatever else is in the batch.
-void cpu_choose_tokens(const CpuKernels& kernels, ThreadPool& pool, AttentionScratch& scratch,
-                       const TokenScores& args, const Batch& batch, const TensorView& chosen);
+void cpu_choose_tokens(const CpuContext& cpu, AttentionScratch& scratch, const TokenScores& args,
+                       const Batch& batch, const TensorView& chosen);
 
 }  // namespace fp8kv

@@ -194,14 +194,14 @@ void process(const Op& op, Part part, int64_t kv_head, int64_t begin, int64_t en
 
 }  // namespace
 
-void cpu_rope_append(const CpuKernels& kernels, ThreadPool& pool, const RopeAppend& args) {
+void cpu_rope_append(const CpuContext& cpu, const RopeAppend& args) {
   const int64_t n_kv_heads = args.k.shape[1];
   const int64_t groups = std::max<int64_t>(n_kv_heads, 1);
   const int64_t parts = n_kv_heads > 0 ? kParts : 1;
-  const Op op{kernels, args, args.q.shape[0], args.q.shape[1], n_kv_heads, groups};
-  const int64_t wanted = pool.threads() * kJobsPerThread / (groups * parts);
+  const Op op{cpu.kernels, args, args.q.shape[0], args.q.shape[1], n_kv_heads, groups};
+  const int64_t wanted = cpu.pool.threads() * kJobsPerThread / (groups * parts);
   const int64_t blocks = std::clamp<int64_t>(wanted, 1, std::max<int64_t>(1, op.n / kLeastRows));
-  pool.run(blocks * groups * parts, [&](int64_t job, int /*thread*/) {
+  cpu.pool.run(blocks * groups * parts, [&](int64_t job, int /*thread*/) {
     const auto part = static_cast<Part>(job % parts);
     const int64_t head = job / parts % groups;
     const int64_t block = job / parts / groups;

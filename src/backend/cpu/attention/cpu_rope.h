@@ -2,12 +2,11 @@
 #pragma once
 
 #include "backend/backend.h"
-#include "backend/cpu/isa/common/cpu_kernels.h"
-#include "base/machine/thread_pool.h"
+#include "backend/cpu/memory/cpu_context.h"
 
 namespace fp8kv {
 
 // See Backend::rope_append. Q, K and V are left rounded in place.
-void cpu_rope_append(const CpuKernels& kernels, ThreadPool& pool, const RopeAppend& args);
+void cpu_rope_append(const CpuContext& cpu, const RopeAppend& args);
 
 }  // namespace fp8kv

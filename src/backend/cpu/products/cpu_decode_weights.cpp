@@ -103,11 +103,10 @@ void round_to(const float* values, int64_t count, const TensorView& to, int64_t 
   }
 }
 
-void decode_rows(const CpuKernels& kernels, ThreadPool& pool, const QuantisedMatrix& matrix,
-                 const TensorView& to) {
-  std::vector<CodeScratch> scratch(static_cast<size_t>(pool.threads()));
-  pool.run((matrix.rows + kTile - 1) / kTile, [&](int64_t job, int thread) {
-    CodedRows rows(kernels, matrix, to.dtype, scratch[static_cast<size_t>(thread)]);
+void decode_rows(const CpuContext& cpu, const QuantisedMatrix& matrix, const TensorView& to) {
+  std::vector<CodeScratch> scratch(static_cast<size_t>(cpu.pool.threads()));
+  cpu.pool.run((matrix.rows + kTile - 1) / kTile, [&](int64_t job, int thread) {
+    CodedRows rows(cpu.kernels, matrix, to.dtype, scratch[static_cast<size_t>(thread)]);
     const int64_t end = std::min((job + 1) * kTile, matrix.rows);
     for (int64_t r = job * kTile; r < end; ++r) {
       rows.decode(r, 0, matrix.columns, to.as<uint16_t>() + r * matrix.columns);
@@ -117,13 +116,13 @@ void decode_rows(const CpuKernels& kernels, ThreadPool& pool, const QuantisedMat
 
 }  // namespace
 
-void cpu_decode_weights(const CpuKernels& kernels, ThreadPool& pool, const QuantisedMatrix& matrix,
+void cpu_decode_weights(const CpuContext& cpu, const QuantisedMatrix& matrix,
                         const TensorView& to) {
   FP8KV_ASSERT(is_compute_dtype(to.dtype) && to.shape.rank() == 2);
   FP8KV_ASSERT(to.shape[0] == matrix.rows && to.shape[1] == matrix.columns);
-  if (reads_codes(matrix, to.dtype)) return decode_rows(kernels, pool, matrix, to);
+  if (reads_codes(matrix, to.dtype)) return decode_rows(cpu, matrix, to);
   const Table table = table_of(matrix.codes_as);
-  pool.run((matrix.rows + kTile - 1) / kTile, [&](int64_t job, int /*thread*/) {
+  cpu.pool.run((matrix.rows + kTile - 1) / kTile, [&](int64_t job, int /*thread*/) {
     const int64_t end = std::min((job + 1) * kTile, matrix.rows);
     std::array<float, kTile> values;
     for (int64_t first = 0; first < matrix.columns; first += kTile) {

@@ -1,15 +1,13 @@
 // Quantised weights as numbers.
 #pragma once
 
-#include "backend/cpu/isa/common/cpu_kernels.h"
-#include "base/machine/thread_pool.h"
+#include "backend/cpu/memory/cpu_context.h"
 #include "core/model/quantised_matrix.h"
 #include "core/numbers/tensor.h"
 
 namespace fp8kv {
 
 // See Backend::decode_weights.
-void cpu_decode_weights(const CpuKernels& kernels, ThreadPool& pool, const QuantisedMatrix& matrix,
-                        const TensorView& to);
+void cpu_decode_weights(const CpuContext& cpu, const QuantisedMatrix& matrix, const TensorView& to);
 
 }  // namespace fp8kv

@@ -45,19 +45,18 @@ struct Group {
 
 class Experts {
  public:
-  Experts(const CpuKernels& kernels, ThreadPool& pool, ExpertScratch& scratch,
-          const ConstTensorView& x, const ExpertMatrices& matrices, const TensorView& out,
-          RowForm form)
-      : kernels_(kernels),
-        pool_(pool),
+  Experts(const CpuContext& cpu, ExpertScratch& scratch, const RoutedRows& rows,
+          const ExpertMatrices& matrices, RowForm form)
+      : kernels_(cpu.kernels),
+        pool_(cpu.pool),
         scratch_(scratch),
-        x_(x),
+        x_(rows.x),
         matrices_(matrices),
-        out_(out),
+        out_(rows.out),
         form_(form),
-        activate_(kernels.activate[static_cast<size_t>(matrices.activation)]) {
-    scratch.threads.resize(static_cast<size_t>(pool.threads()));
-    scratch.codes.resize(static_cast<size_t>(pool.threads()));
+        activate_(cpu.kernels.activate[static_cast<size_t>(matrices.activation)]) {
+    scratch.threads.resize(static_cast<size_t>(pool_.threads()));
+    scratch.codes.resize(static_cast<size_t>(pool_.threads()));
   }
 
   void run(const Routed& routed, bool dots) {
@@ -269,8 +268,8 @@ class Experts {
     const int64_t first = strip * width, count = std::min(width, hidden_dim() - first);
     for (int64_t matrix = first_matrix(); matrix < 2; ++matrix) {
       float* to = matrix == first_matrix() ? gate : up;
-      multiply_strips(rows, weight(matrix, segment.expert), strip, 1, panel, {to, width, width},
-                      codes);
+      multiply_strips(rows, weight(matrix, segment.expert), {strip, 1}, {to, width, width},
+                      {panel, codes});
       add_bias(matrix, segment.expert, first, count, to, segment.count, width);
     }
     activate(gate, up, size);
@@ -279,7 +278,7 @@ class Experts {
       const int64_t n = std::min(kPackRows, segment.count - row);
       std::array<const float*, kPackRows> from{};
       for (int64_t i = 0; i < n; ++i) from[static_cast<size_t>(i)] = gate + (row + i) * width;
-      pack_part(kernels_, std::span(from).first(static_cast<size_t>(n)), first, count, out, row);
+      pack_part(kernels_, std::span(from).first(static_cast<size_t>(n)), {first, count}, out, row);
     }
   }
 
@@ -295,8 +294,8 @@ class Experts {
     const int64_t panel_size = panel_floats(kernels_, form_, n, 1);
     float* panel = scratch.floats(static_cast<size_t>(panel_size + n * width));
     float* sums = panel + panel_size;
-    multiply_strips({kernels_, hidden, begin - sent.begin(), n}, weight(2, segment.expert), strip,
-                    1, panel, {sums, width, width}, codes);
+    multiply_strips({kernels_, hidden, begin - sent.begin(), n}, weight(2, segment.expert),
+                    {strip, 1}, {sums, width, width}, {panel, codes});
     const int64_t first = strip * width, count = std::min(width, dim() - first);
     const auto added = bias(2, segment.expert, first, count);
     for (int64_t i = 0; i < n; ++i) {
@@ -326,12 +325,11 @@ class Experts {
     pool_.run(static_cast<int64_t>(wave.size()) * jobs, [&](int64_t job, int thread) {
       const Segment& segment = wave[static_cast<size_t>(job / jobs)];
       const int64_t begin = job % jobs * kDotJob, end = std::min(begin + kDotJob, hidden_dim());
-      const float* from = in + segment.first * stride;
+      const DotRows from{kernels_, form_, in + segment.first * stride, stride, segment.count};
       for (int64_t matrix = first_matrix(); matrix < 2; ++matrix) {
         float* to = (matrix == first_matrix() ? gate : up) + segment.first * hidden_dim();
         multiply_dots(
-            kernels_, form_, weight(matrix, segment.expert), begin, end, from, stride,
-            segment.count, scratch_.codes[thread],
+            from, weight(matrix, segment.expert), {begin, end}, scratch_.codes[thread],
             [&](int64_t row, int64_t column, float sum) { to[row * hidden_dim() + column] = sum; });
         add_bias(matrix, segment.expert, begin, end - begin, to + begin, segment.count,
                  hidden_dim());
@@ -351,9 +349,10 @@ class Experts {
       const int64_t begin = job * kDotJob, end = std::min(begin + kDotJob, dim());
       for (const Segment& segment : wave) {
         const auto added = bias(2, segment.expert, begin, end - begin);
-        multiply_dots(kernels_, form_, weight(2, segment.expert), begin, end,
-                      hidden + segment.first * hidden_stride, hidden_stride, segment.count,
-                      scratch_.codes[thread], [&](int64_t row, int64_t column, float sum) {
+        const DotRows from{kernels_, form_, hidden + segment.first * hidden_stride, hidden_stride,
+                           segment.count};
+        multiply_dots(from, weight(2, segment.expert), {begin, end}, scratch_.codes[thread],
+                      [&](int64_t row, int64_t column, float sum) {
                         const Sent& sent = rows[static_cast<size_t>(segment.first + row)];
                         out_.as<float>()[sent.row * dim() + column] +=
                             sent.weight * (sum + added[static_cast<size_t>(column - begin)]);
@@ -376,16 +375,16 @@ class Experts {
 
 }  // namespace
 
-void cpu_experts(const CpuKernels& kernels, ThreadPool& pool, ExpertScratch& scratch,
-                 const ConstTensorView& x, const Routed& routed, const ExpertMatrices& matrices,
-                 const TensorView& out, int64_t computed_as) {
+void cpu_experts(const CpuContext& cpu, ExpertScratch& scratch, const RoutedRows& rows,
+                 const ExpertMatrices& matrices) {
+  const auto& [x, routed, out] = rows;
   if (x.shape[0] == 0) return;
   FP8KV_ASSERT(x.dtype == DType::f32 && out.dtype == DType::f32 && x.shape == out.shape);
   const bool coded = !matrices.codes.empty();
   // The rows that `down` multiplies arrive strip by strip from gate and up.
-  const ProductWay way =
-      product_way(kernels, matrices.dtype, coded, x.shape[0], computed_as, RowsCome::in_parts);
-  Experts(kernels, pool, scratch, x, matrices, out, way.form).run(routed, way.dots);
+  const ProductWay way = product_way(
+      cpu.kernels, {matrices.dtype, coded, x.shape[0], cpu.computed_as.rows}, RowsCome::in_parts);
+  Experts(cpu, scratch, rows, matrices, way.form).run(routed, way.dots);
 }
 
 }  // namespace fp8kv

@@ -5,10 +5,9 @@
 #include <vector>
 
 #include "backend/backend.h"
-#include "backend/cpu/isa/common/cpu_kernels.h"
+#include "backend/cpu/memory/cpu_context.h"
 #include "backend/cpu/memory/cpu_memory.h"
 #include "backend/cpu/products/cpu_coded_rows.h"
-#include "base/machine/thread_pool.h"
 
 namespace fp8kv {
 
@@ -22,10 +21,16 @@ struct ExpertScratch {
   std::vector<CodeScratch> codes;
 };
 
+// Rows, the experts that they are sent to, and where the sums of the experts' results go.
+struct RoutedRows {
+  const ConstTensorView& x;  // [n, dim]
+  const Routed& routed;
+  const TensorView& out;  // [n, dim]
+};
+
 // See Backend::experts. A row's result has the same bits whatever other rows there are, among calls
 // computed in the same way. The step's size decides the way, not how many rows an expert got.
-void cpu_experts(const CpuKernels& kernels, ThreadPool& pool, ExpertScratch& scratch,
-                 const ConstTensorView& x, const Routed& routed, const ExpertMatrices& matrices,
-                 const TensorView& out, int64_t computed_as);
+void cpu_experts(const CpuContext& cpu, ExpertScratch& scratch, const RoutedRows& rows,
+                 const ExpertMatrices& matrices);
 
 }  // namespace fp8kv

@@ -58,8 +58,9 @@ void compute(const Block& block, const Piece& piece, Scratch& scratch, CodeScrat
   float* panel = scratch.floats(
       panel_floats(block.kernels, block.rows.form, piece.n_rows(), piece.n_strips()));
   const TileRows rows{block.kernels, block.rows, piece.first_row, piece.n_rows()};
-  multiply_strips(rows, weight_rows(*piece.projection), piece.first_strip, piece.n_strips(), panel,
-                  {out, out_dim, columns, bias.data(), piece.projection->accumulate}, codes);
+  multiply_strips(rows, weight_rows(*piece.projection), {piece.first_strip, piece.n_strips()},
+                  {out, out_dim, columns, bias.data(), piece.projection->accumulate},
+                  {panel, codes});
 }
 
 // Cuts all projections of a block into jobs, smaller ones towards the end, so that all threads end
@@ -95,8 +96,8 @@ std::vector<Piece> make_pieces(const Block& block, int64_t threads, int64_t n_ro
   return pieces;
 }
 
-void multiply(const CpuKernels& kernels, RowForm form, ThreadPool& pool, LinearScratch& scratch,
-              const ConstTensorView& x, std::span<const Projection* const> projections) {
+void multiply(const CpuContext& cpu, RowForm form, LinearScratch& scratch, const ConstTensorView& x,
+              std::span<const Projection* const> projections) {
   const int64_t n = x.shape[0];
   const int64_t in_dim = x.shape[1];
   const int64_t row_blocks = divide_up(n, kBlockRows);
@@ -105,17 +106,17 @@ void multiply(const CpuKernels& kernels, RowForm form, ThreadPool& pool, LinearS
     const int64_t rows = part_begin(n, row_blocks, part + 1) - first;
     PackedRows packed{nullptr, rows, in_dim, form};
     packed.data = scratch.rows.floats(packed.floats());
-    pool.run(divide_up(rows, kPackRows), [&](int64_t job, int /*thread*/) {
+    cpu.pool.run(divide_up(rows, kPackRows), [&](int64_t job, int /*thread*/) {
       const int64_t begin = job * kPackRows, count = std::min(kPackRows, rows - begin);
       std::array<const float*, kPackRows> from{};
       for (int64_t i = 0; i < count; ++i) {
         from[static_cast<size_t>(i)] = x.as<float>() + (first + begin + i) * in_dim;
       }
-      pack_rows(kernels, std::span(from).first(static_cast<size_t>(count)), packed, begin);
+      pack_rows(cpu.kernels, std::span(from).first(static_cast<size_t>(count)), packed, begin);
     });
-    const Block block{kernels, packed, first};
-    const std::vector<Piece> pieces = make_pieces(block, pool.threads(), rows, projections);
-    pool.run(static_cast<int64_t>(pieces.size()), [&](int64_t job, int thread) {
+    const Block block{cpu.kernels, packed, first};
+    const std::vector<Piece> pieces = make_pieces(block, cpu.pool.threads(), rows, projections);
+    cpu.pool.run(static_cast<int64_t>(pieces.size()), [&](int64_t job, int thread) {
       compute(block, pieces[job], scratch.threads[thread], scratch.codes[thread]);
     });
   }
@@ -124,31 +125,30 @@ void multiply(const CpuKernels& kernels, RowForm form, ThreadPool& pool, LinearS
 // Rows of a weight in one job of dot products: half a megabyte of a 4096-wide bf16 weight.
 constexpr int64_t kDotJob = 64;
 
-// Activations for the dot products, rows `stride` floats apart: in place, or prepared in `scratch`.
-const float* prepare_few(const CpuKernels& kernels, RowForm form, const ConstTensorView& x,
-                         Scratch& scratch, int64_t& stride) {
-  const int64_t n = x.shape[0], in_dim = x.shape[1];
-  stride = dot_stride(form, in_dim);
-  if (form == RowForm::plain) return x.as<float>();
+// Activations for the dot products: in place, or prepared in `scratch`.
+DotRows prepare_few(const CpuKernels& kernels, RowForm form, const ConstTensorView& x,
+                    Scratch& scratch) {
+  const int64_t n = x.shape[0], in_dim = x.shape[1], stride = dot_stride(form, in_dim);
+  if (form == RowForm::plain) return {kernels, form, x.as<float>(), stride, n};
   float* rows = scratch.floats(static_cast<size_t>(n * stride));
   for (int64_t r = 0; r < n; ++r) {
     prepare_dot_row(kernels, form, x.as<float>() + r * in_dim, in_dim, rows + r * stride);
   }
-  return rows;
+  return {kernels, form, rows, stride, n};
 }
 
 // Computes out[r][i] for the weight rows i of one job.
-void dot_rows(const CpuKernels& kernels, RowForm form, const Projection& projection, const float* x,
-              int64_t stride, int64_t n, int64_t begin, CodeScratch& codes) {
+void dot_rows(const DotRows& rows, const Projection& projection, int64_t begin,
+              CodeScratch& codes) {
   const int64_t out_dim = projection.weight.shape[0];
   const int64_t end = std::min(begin + kDotJob, out_dim);
   float bias[kDotJob] = {};
   if (const auto& given = projection.bias) {
     const int64_t offset = begin * static_cast<int64_t>(dtype_bytes(given->dtype));
-    kernels.to_float[given->dtype](given->data + offset, end - begin, bias);
+    rows.kernels.to_float[given->dtype](given->data + offset, end - begin, bias);
   }
   float* out = projection.out.as<float>();
-  multiply_dots(kernels, form, weight_rows(projection), begin, end, x, stride, n, codes,
+  multiply_dots(rows, weight_rows(projection), {begin, end}, codes,
                 [&](int64_t row, int64_t column, float sum) {
                   float& to = out[row * out_dim + column];
                   const float value = sum + bias[column - begin];
@@ -156,29 +156,26 @@ void dot_rows(const CpuKernels& kernels, RowForm form, const Projection& project
                 });
 }
 
-void multiply_few(const CpuKernels& kernels, RowForm form, ThreadPool& pool, LinearScratch& scratch,
+void multiply_few(const CpuContext& cpu, RowForm form, LinearScratch& scratch,
                   const ConstTensorView& x, std::span<const Projection* const> projections) {
-  const int64_t n = x.shape[0];
-  int64_t stride = 0;
-  const float* rows = prepare_few(kernels, form, x, scratch.rows, stride);
+  const DotRows rows = prepare_few(cpu.kernels, form, x, scratch.rows);
   std::vector<std::pair<const Projection*, int64_t>> jobs;
   for (const Projection* each : projections) {
     for (int64_t at = 0; at < each->weight.shape[0]; at += kDotJob) jobs.emplace_back(each, at);
   }
-  pool.run(static_cast<int64_t>(jobs.size()), [&](int64_t job, int thread) {
+  cpu.pool.run(static_cast<int64_t>(jobs.size()), [&](int64_t job, int thread) {
     const auto& [projection, begin] = jobs[job];
-    dot_rows(kernels, form, *projection, rows, stride, n, begin, scratch.codes[thread]);
+    dot_rows(rows, *projection, begin, scratch.codes[thread]);
   });
 }
 
 }  // namespace
 
-void cpu_linear(const CpuKernels& kernels, ThreadPool& pool, LinearScratch& scratch,
-                const ConstTensorView& x, std::span<const Projection> projections,
-                int64_t computed_as) {
+void cpu_linear(const CpuContext& cpu, LinearScratch& scratch, const ConstTensorView& x,
+                std::span<const Projection> projections) {
   if (x.shape[0] == 0) return;
-  scratch.threads.resize(static_cast<size_t>(pool.threads()));
-  scratch.codes.resize(static_cast<size_t>(pool.threads()));
+  scratch.threads.resize(static_cast<size_t>(cpu.pool.threads()));
+  scratch.codes.resize(static_cast<size_t>(cpu.pool.threads()));
   std::vector<const Projection*> left;
   for (const Projection& each : projections) {
     FP8KV_ASSERT(each.weight.shape[1] == x.shape[1]);
@@ -186,14 +183,14 @@ void cpu_linear(const CpuKernels& kernels, ThreadPool& pool, LinearScratch& scra
   }
   while (!left.empty()) {
     const auto way_of = [&](const Projection* each) {
-      return product_way(kernels, each->weight.dtype, each->codes.has_value(), x.shape[0],
-                         computed_as);
+      return product_way(cpu.kernels, {each->weight.dtype, each->codes.has_value(), x.shape[0],
+                                       cpu.computed_as.rows});
     };
     const ProductWay way = way_of(left.front());
     const auto others = std::stable_partition(
         left.begin(), left.end(), [&](const Projection* each) { return way_of(each) == way; });
     const std::span alike(left.begin(), others);
-    (way.dots ? multiply_few : multiply)(kernels, way.form, pool, scratch, x, alike);
+    (way.dots ? multiply_few : multiply)(cpu, way.form, scratch, x, alike);
     left.erase(left.begin(), others);
   }
 }

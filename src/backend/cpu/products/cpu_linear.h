@@ -5,10 +5,9 @@
 #include <vector>
 
 #include "backend/backend.h"
-#include "backend/cpu/isa/common/cpu_kernels.h"
+#include "backend/cpu/memory/cpu_context.h"
 #include "backend/cpu/memory/cpu_memory.h"
 #include "backend/cpu/products/cpu_coded_rows.h"
-#include "base/machine/thread_pool.h"
 
 namespace fp8kv {
 
@@ -21,8 +20,7 @@ struct LinearScratch {
 
 // See Backend::linear. A row's result has the same bits whatever other rows there are, among calls
 // computed in the same way.
-void cpu_linear(const CpuKernels& kernels, ThreadPool& pool, LinearScratch& scratch,
-                const ConstTensorView& x, std::span<const Projection> projections,
-                int64_t computed_as = 0);
+void cpu_linear(const CpuContext& cpu, LinearScratch& scratch, const ConstTensorView& x,
+                std::span<const Projection> projections);
 
 }  // namespace fp8kv

@@ -51,9 +51,10 @@ void multiply_few(const Op& op, ThreadPool& pool, LinearScratch& scratch) {
   const int64_t parts = divide_up(op.out_dim, kDotJob);
   pool.run(op.n_heads * parts, [&](int64_t job, int thread) {
     const int64_t head = job / parts, begin = job % parts * kDotJob;
+    const DotRows head_rows{op.kernels, op.form, rows + head * op.n * stride, stride, op.n};
     multiply_dots(
-        op.kernels, op.form, op.weight_of(head), begin, std::min(begin + kDotJob, op.out_dim),
-        rows + head * op.n * stride, stride, op.n, scratch.codes[static_cast<size_t>(thread)],
+        head_rows, op.weight_of(head), {begin, std::min(begin + kDotJob, op.out_dim)},
+        scratch.codes[static_cast<size_t>(thread)],
         [&](int64_t row, int64_t column, float sum) { op.out_at(row, head)[column] = sum; });
   });
 }
@@ -78,27 +79,27 @@ void multiply_job(const Op& op, int64_t head, int64_t first, int64_t end, Scratc
   const int64_t stride = op.n_heads * op.out.rows.shape[2];
   for (int64_t strip = 0; strip < divide_up(op.out_dim, width); ++strip) {
     const int64_t columns = std::min(width, op.out_dim - strip * width);
-    multiply_strips(rows, weight, strip, 1, panel,
-                    {op.out_at(first, head) + strip * width, stride, columns}, codes);
+    multiply_strips(rows, weight, {strip, 1},
+                    {op.out_at(first, head) + strip * width, stride, columns}, {panel, codes});
   }
 }
 
 }  // namespace
 
-void cpu_linear_heads(const CpuKernels& kernels, ThreadPool& pool, LinearScratch& scratch,
-                      const ConstHeadColumns& x, const ConstTensorView& weights,
-                      const HeadColumns& out, int64_t computed_as) {
-  const ProductWay way = product_way(kernels, weights.dtype, false, x.rows.shape[0], computed_as);
-  const Op op{kernels, way.form, x, weights, out};
+void cpu_linear_heads(const CpuContext& cpu, LinearScratch& scratch, const ConstHeadColumns& x,
+                      const ConstTensorView& weights, const HeadColumns& out) {
+  const ProductWay way =
+      product_way(cpu.kernels, {weights.dtype, false, x.rows.shape[0], cpu.computed_as.rows});
+  const Op op{cpu.kernels, way.form, x, weights, out};
   FP8KV_ASSERT(x.rows.dtype == DType::f32 && out.rows.dtype == DType::f32);
   FP8KV_ASSERT(x.first + op.in_dim <= x.rows.shape[2]);
   FP8KV_ASSERT(out.first + op.out_dim <= out.rows.shape[2]);
   if (op.n == 0) return;
-  scratch.threads.resize(static_cast<size_t>(pool.threads()));
-  scratch.codes.resize(static_cast<size_t>(pool.threads()));
-  if (way.dots) return multiply_few(op, pool, scratch);
+  scratch.threads.resize(static_cast<size_t>(cpu.pool.threads()));
+  scratch.codes.resize(static_cast<size_t>(cpu.pool.threads()));
+  if (way.dots) return multiply_few(op, cpu.pool, scratch);
   const int64_t parts = divide_up(op.n, kJobRows);
-  pool.run(op.n_heads * parts, [&](int64_t job, int thread) {
+  cpu.pool.run(op.n_heads * parts, [&](int64_t job, int thread) {
     const int64_t head = job / parts, part = job % parts;
     multiply_job(op, head, part_begin(op.n, parts, part), part_begin(op.n, parts, part + 1),
                  scratch.threads[static_cast<size_t>(thread)],

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "backend/cpu/isa/common/cpu_kernels.h"
+#include "backend/cpu/products/cpu_coded_rows.h"
 
 namespace fp8kv {
 
@@ -64,6 +65,39 @@ struct TileRows {
   PackedRows packed;
   int64_t first_row;  // first row to multiply, within `packed`
   int64_t n_rows;
+};
+
+// Rows that are prepared for dot products.
+struct DotRows {
+  const CpuKernels& kernels;
+  RowForm form;
+  const float* data;
+  int64_t stride;  // floats between rows
+  int64_t n;
+};
+
+// Consecutive elements of rows.
+struct ElementRange {
+  int64_t first;
+  int64_t count;
+};
+
+// Consecutive rows of a weight.
+struct WeightRange {
+  int64_t begin;
+  int64_t end;
+};
+
+// Consecutive strips of a weight.
+struct StripRange {
+  int64_t first;
+  int64_t count;
+};
+
+// A thread's working memory for products in strips.
+struct StripMemory {
+  float* panel;  // room for panel_floats
+  CodeScratch& codes;
 };
 
 // Destination of products: rows `stride` floats apart, with the columns of all strips.

@@ -43,25 +43,25 @@ void pack_scaled_rows(const CpuKernels& kernels, std::span<const float* const> r
       const float* row = rows[i] + b * packed.block();
       for (int k = 0; k < packed.depth(b); ++k) scaled[i][k] = row[k] * scales[i];
     }
-    pack_unit_rows(kernels, std::span(from).first(rows.size()), 0, packed.depth(b),
-                   packed.at(b, index), packed.form);
+    pack_unit_rows(kernels, packed.form, std::span(from).first(rows.size()), {0, packed.depth(b)},
+                   packed.at(b, index));
   }
 }
 
-// `coded`: null if the weight has numbers, not codes.
-void pack_strip(const TileRows& rows, const ConstTensorView& weight, CodedRows* coded,
-                CodeScratch& scratch, int64_t strip, int64_t k_block, float* panel) {
+void pack_strip(const TileRows& rows, const StripWeight& weight, int64_t strip, int64_t k_block,
+                const StripMemory& memory) {
+  const auto& [view, coded] = weight;
   const int width = rows.kernels.strip, depth = rows.packed.depth(k_block);
-  const int64_t element = static_cast<int64_t>(dtype_bytes(weight.dtype));
+  const int64_t element = static_cast<int64_t>(dtype_bytes(view.dtype));
   const int64_t row_bytes = rows.packed.in_dim * element, first = k_block * rows.packed.block();
-  uint16_t* decoded = coded == nullptr ? nullptr : room_for(scratch, width * depth);
+  uint16_t* decoded = coded == nullptr ? nullptr : room_for(memory.codes, width * depth);
   const std::byte* from[kMaxStrip];
   for (int j = 0; j < width; ++j) {
     const int64_t row = strip * width + j;
-    if (row >= weight.shape[0]) {
+    if (row >= view.shape[0]) {
       from[j] = kZeroRow.data();
     } else if (coded == nullptr) {
-      from[j] = weight.data + row * row_bytes + first * element;
+      from[j] = view.data + row * row_bytes + first * element;
     } else {
       uint16_t* to = decoded + j * depth;
       coded->decode(row, first, depth, to);
@@ -69,9 +69,9 @@ void pack_strip(const TileRows& rows, const ConstTensorView& weight, CodedRows* 
     }
   }
   if (rows.packed.form == RowForm::bf16_pairs) {
-    rows.kernels.pack_pairs(from, depth, panel);
+    rows.kernels.pack_pairs(from, depth, memory.panel);
   } else {
-    rows.kernels.pack_panel[weight.dtype](from, depth, panel);
+    rows.kernels.pack_panel[view.dtype](from, depth, memory.panel);
   }
 }
 
@@ -128,10 +128,10 @@ void multiply_strip(const TileRows& rows, int64_t k_block, int64_t strip, const 
 
 }  // namespace
 
-ProductWay product_way(const CpuKernels& kernels, DType weight, bool coded, int64_t rows,
-                       int64_t computed_as, RowsCome come) {
-  const bool bf16 = weight == DType::bf16, f16 = weight == DType::f16;
-  const bool few = computed_as > 0 ? computed_as <= kMostNamedDotRows : rows <= kMostDotRows;
+ProductWay product_way(const CpuKernels& kernels, const ProductInputs& inputs, RowsCome come) {
+  const bool bf16 = inputs.weight == DType::bf16, f16 = inputs.weight == DType::f16;
+  const bool few = inputs.computed_as > 0 ? inputs.computed_as <= kMostNamedDotRows
+                                          : inputs.rows <= kMostDotRows;
   const bool dots = kernels.dots.f32 != nullptr && few;
   // Dot products are faster for few rows with codes, and with f16 in parts: a unit needs such
   // weights decoded, or split, before.
@@ -139,7 +139,7 @@ ProductWay product_way(const CpuKernels& kernels, DType weight, bool coded, int6
     const bool as_f16 = kernels.matrix_unit->f16 != nullptr && come == RowsCome::whole;
     const RowForm of_f16 = as_f16 ? RowForm::unit_f16 : RowForm::unit_two_bf16;
     const RowForm form = bf16 ? RowForm::unit_bf16 : of_f16;
-    if (!(dots && (coded || form == RowForm::unit_two_bf16))) return {form, false};
+    if (!(dots && (inputs.coded || form == RowForm::unit_two_bf16))) return {form, false};
   }
   if (!bf16) return {RowForm::plain, dots};
   return {kernels.pack_pairs != nullptr ? RowForm::bf16_pairs : RowForm::rounded_to_bf16, dots};
@@ -155,22 +155,24 @@ void pack_rows(const CpuKernels& kernels, std::span<const float* const> rows,
   std::array<const float*, kPackRows> from{};
   for (int64_t b = 0; b < packed.blocks(); ++b) {
     for (size_t i = 0; i < rows.size(); ++i) from[i] = rows[i] + b * packed.block();
-    pack_part(kernels, std::span(from).first(rows.size()), b * packed.block(), packed.depth(b),
+    pack_part(kernels, std::span(from).first(rows.size()), {b * packed.block(), packed.depth(b)},
               packed, index);
   }
 }
 
-void pack_part(const CpuKernels& kernels, std::span<const float* const> rows, int64_t first,
-               int64_t count, const PackedRows& packed, int64_t index) {
+void pack_part(const CpuKernels& kernels, std::span<const float* const> rows,
+               const ElementRange& elements, const PackedRows& packed, int64_t index) {
   FP8KV_ASSERT(packed.form != RowForm::unit_f16);
-  const int64_t within = first % packed.block(), k_block = first / packed.block();
+  const int64_t within = elements.first % packed.block();
+  const int64_t k_block = elements.first / packed.block();
   if (is_for_unit(packed.form)) {
-    return pack_unit_rows(kernels, rows, within, count, packed.at(k_block, index), packed.form);
+    return pack_unit_rows(kernels, packed.form, rows, {within, elements.count},
+                          packed.at(k_block, index));
   }
   const int64_t at = packed.form == RowForm::bf16_pairs ? within / 2 : within;
   for (size_t i = 0; i < rows.size(); ++i) {
     float* to = packed.at(k_block, index + static_cast<int64_t>(i)) + at;
-    prepare(kernels, packed.form, rows[i], count, to);
+    prepare(kernels, packed.form, rows[i], elements.count, to);
   }
 }
 
@@ -181,32 +183,32 @@ int64_t panel_floats(const CpuKernels& kernels, RowForm form, int64_t n_rows, in
   return kTileStride * width + sums;
 }
 
-void multiply_strips(const TileRows& rows, const WeightRows& weight, int64_t first_strip,
-                     int64_t n_strips, float* panel, const ProductsOut& out, CodeScratch& scratch) {
+void multiply_strips(const TileRows& rows, const WeightRows& weight, const StripRange& strips,
+                     const ProductsOut& out, const StripMemory& memory) {
   std::optional<CodedRows> coded;
-  if (weight.codes) coded.emplace(rows.kernels, *weight.codes, weight.view.dtype, scratch);
+  if (weight.codes) coded.emplace(rows.kernels, *weight.codes, weight.view.dtype, memory.codes);
+  const StripWeight read{weight.view, coded ? &*coded : nullptr};
   if (is_for_unit(rows.packed.form)) {
-    return multiply_unit_strips(rows, weight.view, coded ? &*coded : nullptr, first_strip, n_strips,
-                                panel, out, scratch);
+    return multiply_unit_strips(rows, read, strips, out, memory);
   }
   const int64_t width = rows.kernels.strip, size = rows.n_rows * width;
-  float* sums = panel + kTileStride * width;
+  float* sums = memory.panel + kTileStride * width;
   for (int64_t b = 0; b < rows.packed.blocks(); ++b) {
-    for (int64_t s = 0; s < n_strips; ++s) {
-      pack_strip(rows, weight.view, coded ? &*coded : nullptr, scratch, first_strip + s, b, panel);
-      multiply_strip(rows, b, s, panel, sums + s * size, out);
+    for (int64_t s = 0; s < strips.count; ++s) {
+      pack_strip(rows, read, strips.first + s, b, memory);
+      multiply_strip(rows, b, s, memory.panel, sums + s * size, out);
     }
   }
 }
 
-DotWeights::DotWeights(const CpuKernels& kernels, RowForm form, const WeightRows& weight, int64_t n,
-                       CodeScratch& scratch)
+DotWeights::DotWeights(const DotRows& rows, const WeightRows& weight, CodeScratch& scratch)
     : weight_(weight),
-      dots_(form == RowForm::bf16_pairs ? kernels.pair_dots : kernels.dots[weight.view.dtype]),
+      dots_(rows.form == RowForm::bf16_pairs ? rows.kernels.pair_dots
+                                             : rows.kernels.dots[weight.view.dtype]),
       scratch_(scratch) {
   if (!weight.codes) return;
-  coded_.emplace(kernels, *weight.codes, weight.view.dtype, scratch);
-  decoded_ = n > kMaxDotRows || !coded_->has_dots();
+  coded_.emplace(rows.kernels, *weight.codes, weight.view.dtype, scratch);
+  decoded_ = rows.n > kMaxDotRows || !coded_->has_dots();
 }
 
 void DotWeights::go_to(int64_t first, int64_t count) {

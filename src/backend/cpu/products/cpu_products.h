@@ -28,18 +28,24 @@ constexpr int64_t part_begin(int64_t n, int64_t parts, int64_t part) {
   return n * part / parts;
 }
 
-// How a step of `rows` rows is multiplied with weights of a type, or with codes. `computed_as`
-// replaces the step's size unless it is 0.
+// How rows are multiplied with weights.
 struct ProductWay {
   RowForm form;
   bool dots;  // by dot products along the weights; else in strips
   bool operator==(const ProductWay&) const = default;
 };
+// The weights of a product and the size of its step, which decide the way.
+struct ProductInputs {
+  DType weight;
+  bool coded;               // the weight has codes, which decode to its type
+  int64_t rows;             // rows of the step
+  int64_t computed_as = 0;  // replaces `rows` unless it is 0
+};
 // Whether all elements of a row are there before it is packed. In parts, the largest number of a
 // row is unknown.
 enum class RowsCome { whole, in_parts };
-ProductWay product_way(const CpuKernels& kernels, DType weight, bool coded, int64_t rows,
-                       int64_t computed_as, RowsCome come = RowsCome::whole);
+ProductWay product_way(const CpuKernels& kernels, const ProductInputs& inputs,
+                       RowsCome come = RowsCome::whole);
 
 // Weights whose products are computed together.
 int64_t strip_width(const CpuKernels& kernels, RowForm form);
@@ -47,10 +53,10 @@ int64_t strip_width(const CpuKernels& kernels, RowForm form);
 // Packs whole rows as rows [index, index + rows.size()) of `packed`.
 void pack_rows(const CpuKernels& kernels, std::span<const float* const> rows,
                const PackedRows& packed, int64_t index);
-// Packs `count` elements of rows, from element `first` on. REQUIRES elements of one k block, a
-// `first` that is a multiple of the strip's width, and a form of RowsCome::in_parts.
-void pack_part(const CpuKernels& kernels, std::span<const float* const> rows, int64_t first,
-               int64_t count, const PackedRows& packed, int64_t index);
+// Packs some elements of rows; `rows` points to the first of them in each row. REQUIRES elements of
+// one k block that begin at a multiple of the strip's width, and a form of RowsCome::in_parts.
+void pack_part(const CpuKernels& kernels, std::span<const float* const> rows,
+               const ElementRange& elements, const PackedRows& packed, int64_t index);
 
 // Rows of weights for products: numbers, or codes.
 struct WeightRows {
@@ -61,21 +67,19 @@ struct WeightRows {
 // Floats of working memory for the products of n_rows rows with n_strips strips at once.
 int64_t panel_floats(const CpuKernels& kernels, RowForm form, int64_t n_rows, int64_t n_strips);
 
-// The products of the rows with strips [first_strip, first_strip + n_strips) of a weight.
-//   panel: room for panel_floats
-void multiply_strips(const TileRows& rows, const WeightRows& weight, int64_t first_strip,
-                     int64_t n_strips, float* panel, const ProductsOut& out, CodeScratch& scratch);
+// The products of the rows with strips of a weight.
+void multiply_strips(const TileRows& rows, const WeightRows& weight, const StripRange& strips,
+                     const ProductsOut& out, const StripMemory& memory);
 
 // Floats between rows that are prepared for dot products.
 int64_t dot_stride(RowForm form, int64_t in_dim);
 void prepare_dot_row(const CpuKernels& kernels, RowForm form, const float* from, int64_t in_dim,
                      float* to);
 
-// kDotWeights rows of a weight at a time, for products with n rows in all.
+// kDotWeights rows of a weight at a time, for products with all of `rows`.
 class DotWeights {
  public:
-  DotWeights(const CpuKernels& kernels, RowForm form, const WeightRows& weight, int64_t n,
-             CodeScratch& scratch);
+  DotWeights(const DotRows& rows, const WeightRows& weight, CodeScratch& scratch);
 
   // Goes to rows [first, first + count). If count < kDotWeights, the last row fills the rest.
   void go_to(int64_t first, int64_t count);
@@ -94,21 +98,19 @@ class DotWeights {
   std::array<const std::byte*, kDotWeights> from_{};
 };
 
-// Calls take(row, index, sum) for the products of n prepared rows, `stride` floats apart, with rows
-// [begin, end) of a weight. If n exceeds one kernel call, later calls find the weights in the
-// cache.
+// Calls take(row, index, sum) for the products of rows with a range of a weight's rows. If there
+// are more rows than one kernel call takes, later calls find the weights in the cache.
 template <typename Take>
-void multiply_dots(const CpuKernels& kernels, RowForm form, const WeightRows& weight, int64_t begin,
-                   int64_t end, const float* x, int64_t stride, int64_t n, CodeScratch& scratch,
-                   const Take& take) {
-  DotWeights weights(kernels, form, weight, n, scratch);
-  for (int64_t first = begin; first < end; first += kDotWeights) {
-    const int64_t count = std::min<int64_t>(kDotWeights, end - first);
+void multiply_dots(const DotRows& rows, const WeightRows& weight, const WeightRange& range,
+                   CodeScratch& scratch, const Take& take) {
+  DotWeights weights(rows, weight, scratch);
+  for (int64_t first = range.begin; first < range.end; first += kDotWeights) {
+    const int64_t count = std::min<int64_t>(kDotWeights, range.end - first);
     weights.go_to(first, count);
-    for (int64_t done = 0; done < n; done += kMaxDotRows) {
-      const int64_t now = std::min<int64_t>(kMaxDotRows, n - done);
+    for (int64_t done = 0; done < rows.n; done += kMaxDotRows) {
+      const int64_t now = std::min<int64_t>(kMaxDotRows, rows.n - done);
       float sums[kMaxDotRows * kDotWeights];
-      weights.multiply(x + done * stride, stride, now, sums);
+      weights.multiply(rows.data + done * rows.stride, rows.stride, now, sums);
       for (int64_t r = 0; r < now; ++r) {
         for (int64_t w = 0; w < count; ++w) take(done + r, first + w, sums[r * kDotWeights + w]);
       }

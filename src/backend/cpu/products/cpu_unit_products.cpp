@@ -37,17 +37,16 @@ struct Step {
 // The strips of a weight, k block by k block.
 class Strips {
  public:
-  Strips(const TileRows& rows, const ConstTensorView& weight, CodedRows* coded, int64_t first_strip,
-         int64_t n_strips, float* panel, CodeScratch& scratch)
+  Strips(const TileRows& rows, const StripWeight& weight, const StripRange& range,
+         const StripMemory& memory)
       : packed_(rows.packed),
         numbers_(numbers_of(rows.kernels, rows.packed.form)),
         parts_(weight_parts(rows.packed.form)),
-        weight_(weight),
-        coded_(coded),
-        panel_(reinterpret_cast<uint16_t*>(panel)),
-        scratch_(scratch),
-        first_strip_(first_strip),
-        n_strips_(n_strips),
+        weight_(weight.view),
+        coded_(weight.coded),
+        panel_(reinterpret_cast<uint16_t*>(memory.panel)),
+        scratch_(memory.codes),
+        range_(range),
         first_(rows.first_row / kUnitRows),
         blocks_(divide_up(rows.first_row + rows.n_rows, kUnitRows) - first_) {}
 
@@ -89,7 +88,7 @@ class Strips {
     }
     if (!few() && now.k_block + 1 < packed_.blocks()) {
       const int64_t words = blocks_ * kUnitRows * kTileStride;
-      const int64_t share = (now.strip - first_strip_) * words / n_strips_;
+      const int64_t share = (now.strip - range_.first) * words / range_.count;
       ahead.rows = packed_.at(now.k_block + 1, first_ * kUnitRows) + share;
       ahead.lines = kLinesAhead;
     }
@@ -122,52 +121,50 @@ class Strips {
   CodedRows* coded_;
   uint16_t* panel_;
   CodeScratch& scratch_;
-  int64_t first_strip_;
-  int64_t n_strips_;
+  StripRange range_;
   int64_t first_;  // first block of rows
   int64_t blocks_;
 };
 
 }  // namespace
 
-void pack_unit_rows(const CpuKernels& kernels, std::span<const float* const> rows, int64_t within,
-                    int64_t count, float* to, RowForm form) {
+void pack_unit_rows(const CpuKernels& kernels, RowForm form, std::span<const float* const> rows,
+                    const ElementRange& elements, float* to) {
   const int parts = row_parts(form);
   numbers_of(kernels, form)
-      .pack_rows[parts - 1](rows.data(), static_cast<int>(rows.size()), count,
-                            to + within / kUnitDepth * parts * kUnitWords);
+      .pack_rows[parts - 1](rows.data(), static_cast<int>(rows.size()), elements.count,
+                            to + elements.first / kUnitDepth * parts * kUnitWords);
 }
 
 int64_t unit_sums_floats(int64_t n_rows, int64_t n_strips) {
   return (divide_up(n_rows, kUnitRows) + 1) * n_strips * kUnitSums;
 }
 
-void multiply_unit_strips(const TileRows& rows, const ConstTensorView& weight, CodedRows* coded,
-                          int64_t first_strip, int64_t n_strips, float* panel,
-                          const ProductsOut& out, CodeScratch& scratch) {
+void multiply_unit_strips(const TileRows& rows, const StripWeight& weight, const StripRange& range,
+                          const ProductsOut& out, const StripMemory& memory) {
   const MatrixUnit& unit = *rows.kernels.matrix_unit;
   const UnitTurn turn(unit);
-  const Strips strips(rows, weight, coded, first_strip, n_strips, panel, scratch);
-  float* of_unit = panel + kTileStride * kUnitWeights;
+  const Strips strips(rows, weight, range, memory);
+  float* of_unit = memory.panel + kTileStride * kUnitWeights;
   const int64_t size = strips.blocks() * kUnitSums;
   // Few rows: finishes one strip after the other, since whole rows of weights stream fastest and
   // tables of codes are made once. Many rows: does all strips of a k block, whose rows stay in the
   // cache.
-  const int64_t k_blocks = rows.packed.blocks(), n_steps = k_blocks * n_strips;
+  const int64_t k_blocks = rows.packed.blocks(), n_steps = k_blocks * range.count;
   const auto step_at = [&](int64_t i) {
-    return strips.few() ? Step{first_strip + i / k_blocks, i % k_blocks}
-                        : Step{first_strip + i % n_strips, i / n_strips};
+    return strips.few() ? Step{range.first + i / k_blocks, i % k_blocks}
+                        : Step{range.first + i % range.count, i / range.count};
   };
   for (int64_t i = 0; i < n_steps; ++i) {
     const Step now = step_at(i), next = step_at(std::min(i + 1, n_steps - 1));
-    strips.multiply(now, next, of_unit + (now.strip - first_strip) * size);
+    strips.multiply(now, next, of_unit + (now.strip - range.first) * size);
   }
   const float* scales = rows.packed.scales();
   const int64_t offset = rows.first_row % kUnitRows;
   for (int64_t done = 0; done < rows.n_rows;) {
     const int64_t row = offset + done;
     const int64_t count = std::min(kUnitRows - row % kUnitRows, rows.n_rows - done);
-    for (int64_t strip = 0; strip < n_strips; ++strip) {
+    for (int64_t strip = 0; strip < range.count; ++strip) {
       const int64_t first = strip * kUnitWeights;
       unit.unpack(of_unit + strip * size + row / kUnitRows * kUnitSums,
                   static_cast<int>(row % kUnitRows), static_cast<int>(count),
