@@ -137,8 +137,10 @@ void MultiCacheRun::advance(size_t stream, const LayerWeights& weights, const Wi
   if (!config_.attends(layer_)) return forward_.finish(weights, mixed, x, input_);
   const TensorView attended = attention_buffer(attended_, batch);
   const PagedKv cache = caches_[lead].layer(layer_);
-  AttentionInputs inputs = forward_.project(layer_, weights, x, rows_.step.batch(), cache,
-                                            measured ? magnitudes_ : std::nullopt);
+  AttentionInputs inputs = forward_.project(layer_, weights, x,
+                                            {.batch = rows_.step.batch(),
+                                             .kv = cache,
+                                             .magnitudes = measured ? magnitudes_ : std::nullopt});
   inputs.chosen = forward_.choose(layer_, weights, inputs, rows_.step.batch(),
                                   {caches_[lead].index_keys(layer_),
                                    streams_[stream].chosen.rows(batch.first_row, batch.rows)});

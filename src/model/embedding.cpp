@@ -33,8 +33,8 @@ Embedding::Embedding(const Checkpoint& checkpoint, const ModelConfig& config, Ba
       activation_(backend.activation_dtype(config.dtype)),
       dim_(config.dim),
       multiplier_(static_cast<float>(config.block.embed_multiplier)),
-      table_(checkpoint, config, backend, embedding_tensor(checkpoint, config), row_dim(config),
-             table),
+      table_(checkpoint, config, backend,
+             {embedding_tensor(checkpoint, config), row_dim(config), table}),
       position_offset_(config.position_offset),
       repeats_(config.hyper.has_value()) {
   const WeightLoader loader(checkpoint, config, backend);

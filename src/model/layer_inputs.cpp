@@ -23,8 +23,8 @@ LayerInputs::LayerInputs(const Checkpoint& checkpoint, const ModelConfig& config
                          EmbeddingTable table)
     : backend_(backend),
       config_(config),
-      table_(checkpoint, config, backend, outer_tensor(config, TensorRole::layer_embedding),
-             config.layer_input_dim, table) {
+      table_(checkpoint, config, backend,
+             {outer_tensor(config, TensorRole::layer_embedding), config.layer_input_dim, table}) {
   const WeightLoader loader(checkpoint, config, backend);
   projection_ = *loader.outer(TensorRole::layer_projection);
   norm_weight_ = *loader.outer(TensorRole::layer_projection_norm);

@@ -113,7 +113,7 @@ void Forward::layer(int64_t index, const LayerWeights& weights, const TensorView
   MixedRows mixed;
   add_ngrams(weights, x, step);
   if (config_.attends(index)) {
-    AttentionInputs inputs = project(index, weights, x, step.batch, step.kv, step.magnitudes);
+    AttentionInputs inputs = project(index, weights, x, step);
     if (step.part == LayerPart::whole) {
       inputs.chosen = choose(index, weights, inputs, step.batch, step.choice);
     }
@@ -130,8 +130,7 @@ void Forward::layer(int64_t index, const LayerWeights& weights, const TensorView
 }
 
 AttentionInputs Forward::project(int64_t index, const LayerWeights& weights, const TensorView& rows,
-                                 const Batch& batch, const PagedKv& kv,
-                                 const std::optional<TensorView>& magnitudes) {
+                                 const LayerStep& step) {
   if (streams_) streams_->predict(*weights.streams, rows);
   const TensorView x = streams_ ? streams_->active(rows)
                        : hyper_ ? hyper_->read(weights.attn_hyper.value(), rows)
@@ -152,14 +151,14 @@ AttentionInputs Forward::project(int64_t index, const LayerWeights& weights, con
   const InputNorm in = attn_input(weights, n);
   const double multiplier = config_.block.attention_in_multiplier;
   const RopeAppend args = ropes_.rotation(config_.layer_ropes[static_cast<size_t>(index)], inputs,
-                                          batch, kv, magnitudes);
+                                          step.batch, step.kv, step.magnitudes);
   if (latent_) {
     latent_->project(weights, entered(x, in, multiplier), inputs.q, inputs.k, inputs.v);
     ropes_.grow_q(config_.layer_ropes[static_cast<size_t>(index)], args);
     backend_.rope_append(args);
   } else if (config_.qk_norm_rotated) {
     project_rotated(backend_, entered(x, in, multiplier), weights.attn, args,
-                    ropes_.rotation(-1, inputs, batch, kv, magnitudes));
+                    ropes_.rotation(-1, inputs, step.batch, step.kv, step.magnitudes));
   } else if (config_.block.v_multiplier != 1.0) {
     backend_.linear(entered(x, in, multiplier), projections_of(weights.attn, args));
     multiply(reshaped(inputs.v, {n, kv_heads * v_size}), config_.block.v_multiplier);

@@ -68,11 +68,11 @@ class Forward {
                    const LayerState& state);
 
   // The steps of `layer`, for callers that put several caches behind one projection.
-  // Projects x [n, dim] for layer `index`, and appends K and V to `kv` if the cache is the layer's
-  // own. With several streams, x becomes the layer's prediction, which `finish` needs.
+  // Projects x [n, dim] for layer `index`, and appends K and V to the step's cache if the cache is
+  // the layer's own. With several streams, x becomes the layer's prediction, which `finish` needs.
+  // Reads only the step's `batch`, `kv` and `magnitudes`.
   AttentionInputs project(int64_t index, const LayerWeights& weights, const TensorView& x,
-                          const Batch& batch, const PagedKv& kv,
-                          const std::optional<TensorView>& magnitudes);
+                          const LayerStep& step);
   // Chooses the tokens that the rows of the last `project` see, for AttentionInputs::chosen.
   // Absent: all before them. Call it directly after that `project`, with its other arguments.
   std::optional<ConstTensorView> choose(int64_t index, const LayerWeights& weights,

@@ -8,18 +8,19 @@
 namespace fp8kv {
 
 RowTable::RowTable(const Checkpoint& checkpoint, const ModelConfig& config, Backend& backend,
-                   const ModelTensor& tensor, int64_t row_dim, EmbeddingTable where)
-    : backend_(backend), row_bytes_(static_cast<size_t>(row_dim) * dtype_bytes(config.dtype)) {
+                   const TableTensor& table)
+    : backend_(backend),
+      row_bytes_(static_cast<size_t>(table.row_dim) * dtype_bytes(config.dtype)) {
   // Rows can be read from the file only if file and activations have the same dtype.
   const bool readable =
       backend.transfers() && backend.activation_dtype(config.dtype) == config.dtype;
-  if (where == EmbeddingTable::on_backend || !readable) {
-    table_ = WeightLoader(checkpoint, config, backend).tensor(tensor);
+  if (table.where == EmbeddingTable::on_backend || !readable) {
+    table_ = WeightLoader(checkpoint, config, backend).tensor(table.tensor);
     const TensorView& all = table_.view();
-    view_ = reshaped(all, {all.shape.elements() / row_dim, row_dim});
+    view_ = reshaped(all, {all.shape.elements() / table.row_dim, table.row_dim});
     return;
   }
-  const TensorLocation& location = checkpoint.tensors().at(tensor.name);
+  const TensorLocation& location = checkpoint.tensors().at(table.tensor.name);
   file_.emplace(checkpoint.folder() / checkpoint.shards()[location.shard].file);
   begin_ = location.entry.begin;
 }

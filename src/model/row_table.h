@@ -20,12 +20,18 @@ enum class EmbeddingTable {
   in_file      // for devices with their own memory: steps read the rows they need
 };
 
+// The tensor of a table, seen as rows of `row_dim`. One row of the tensor may be several of these.
+struct TableTensor {
+  ModelTensor tensor;
+  int64_t row_dim;
+  EmbeddingTable where;
+};
+
 class RowTable {
  public:
-  // Sees `tensor` as rows of `row_dim`; one row of the tensor may be several of these.
   // REQUIRES the checkpoint to have passed read_model_config, and to outlive this.
   RowTable(const Checkpoint& checkpoint, const ModelConfig& config, Backend& backend,
-           const ModelTensor& tensor, int64_t row_dim, EmbeddingTable where);
+           const TableTensor& table);
 
   // out[i] = row ids[i].   ids [n] i32 on the backend, with a copy on the host; out [n, row_dim]
   // activation dtype

@@ -20,10 +20,11 @@ LayerExperts& experts_of(LayerWeights& layer) {
   return *layer.experts;
 }
 
-void place_expert(const ModelConfig& config, const ModelTensor& tensor, const TensorPart& part,
-                  const ConstTensorView& view, const WeightSource& source, LayerExperts& out) {
+void place_expert(const ExpertTensorPart& from, const ConstTensorView& view,
+                  const WeightSource& source, LayerExperts& out) {
+  const auto& [tensor, part, n_experts] = from;
   const size_t matrix = expert_matrix(part.role);
-  out.each.resize(static_cast<size_t>(config.experts->count));
+  out.each.resize(static_cast<size_t>(n_experts));
   if (tensor.expert >= 0) {
     out.each[static_cast<size_t>(tensor.expert)][matrix] = part_of(tensor, part, view, source);
     return;
@@ -36,18 +37,17 @@ void place_expert(const ModelConfig& config, const ModelTensor& tensor, const Te
   }
 }
 
-void place_expert_codes(const ModelConfig& config, const ModelTensor& tensor,
-                        const TensorPart& part, DType dtype, const QuantisedMatrix& codes,
+void place_expert_codes(const ExpertTensorPart& from, DType dtype, const QuantisedMatrix& codes,
                         LayerExperts& out) {
-  const size_t matrix = expert_matrix(part.role);
-  const auto count = static_cast<size_t>(config.experts->count);
+  const size_t matrix = expert_matrix(from.part.role);
+  const auto count = static_cast<size_t>(from.n_experts);
   out.each.resize(count);
   out.codes.resize(3 * count);
   const auto put = [&](size_t expert, int64_t in_tensor) {
-    out.each[expert][matrix] = {nullptr, dtype, Shape{part.rows, codes.columns}};
-    out.codes[matrix * count + expert] = part_of_codes(tensor, part, in_tensor, codes);
+    out.each[expert][matrix] = {nullptr, dtype, Shape{from.part.rows, codes.columns}};
+    out.codes[matrix * count + expert] = part_of_codes(from.tensor, from.part, in_tensor, codes);
   };
-  if (tensor.expert >= 0) return put(static_cast<size_t>(tensor.expert), 0);
+  if (from.tensor.expert >= 0) return put(static_cast<size_t>(from.tensor.expert), 0);
   for (size_t expert = 0; expert < count; ++expert) put(expert, static_cast<int64_t>(expert));
 }
 

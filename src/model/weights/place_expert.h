@@ -3,9 +3,9 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 #include "config/families/tensor_table.h"
-#include "core/model/config.h"
 #include "model/weights/layer_weights.h"
 #include "model/weights/weight_source.h"
 
@@ -16,13 +16,19 @@ size_t expert_matrix(TensorRole role);
 
 LayerExperts& experts_of(LayerWeights& layer);  // made if there is none yet
 
+// The rows of a tensor that are matrices of one expert, or of all experts of the layer.
+struct ExpertTensorPart {
+  const ModelTensor& tensor;
+  const TensorPart& part;
+  int64_t n_experts;  // of the layer
+};
+
 // Places a matrix of one expert, or the matrices of all, one after another.
-void place_expert(const ModelConfig& config, const ModelTensor& tensor, const TensorPart& part,
-                  const ConstTensorView& view, const WeightSource& source, LayerExperts& out);
+void place_expert(const ExpertTensorPart& from, const ConstTensorView& view,
+                  const WeightSource& source, LayerExperts& out);
 
 // Places matrices that products read as they are stored; `dtype` is the type they decode to.
-void place_expert_codes(const ModelConfig& config, const ModelTensor& tensor,
-                        const TensorPart& part, DType dtype, const QuantisedMatrix& codes,
+void place_expert_codes(const ExpertTensorPart& from, DType dtype, const QuantisedMatrix& codes,
                         LayerExperts& out);
 
 // Biases of all experts, [experts, rows].

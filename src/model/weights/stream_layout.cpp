@@ -21,31 +21,29 @@ TensorView BumpAllocator::take(DType dtype, const Shape& shape) {
   return view;
 }
 
-LayerWeights weights_in(std::byte* buffer, const StreamLayout& layout, const ModelWeights& weights,
-                        const ModelConfig& config, const StreamedLayer& layer, Backend* backend,
-                        BumpAllocator& region) {
+LayerWeights weights_in(const StreamSource& model, const StreamedLayer& layer,
+                        const StreamLayout& layout, Backend* backend, BumpAllocator& region) {
   std::map<std::string, const StreamPlace*> places;
   for (const StreamPlace& place : layout.places) places[place.entry->name] = &place;
   const auto find_file = [&](const TensorEntry& entry) {
     const StreamPlace& place = *places.at(entry.name);
-    return ConstTensorView(buffer + place.at, place.entry->dtype, place.entry->shape);
+    return ConstTensorView(region.buffer + place.at, place.entry->dtype, place.entry->shape);
   };
   const auto take = [&](DType dtype, const Shape& shape) { return region.take(dtype, shape); };
   const auto find = [&](const ModelTensor& tensor) {
-    return find_weight(tensor, weights.at(tensor), backend, find_file, take);
+    return find_weight(tensor, model.weights.at(tensor), backend, find_file, take);
   };
   const auto number = [&](const ModelTensor& tensor) {
-    return number_in(weights.checkpoint(), tensor);
+    return number_in(model.weights.checkpoint(), tensor);
   };
-  return make_layer_weights(config, layer.index, layer.part, {find, take, number, backend});
+  return make_layer_weights(model.config, layer.index, layer.part, {find, take, number, backend});
 }
 
-StreamLayout layout_of(const ModelWeights& weights, const ModelConfig& config,
-                       const StreamedLayer& layer) {
+StreamLayout layout_of(const StreamSource& model, const StreamedLayer& layer) {
   StreamLayout layout;
-  const TensorMap& files = weights.checkpoint().tensors();
-  for (const ModelTensor& tensor : needed_tensors(config, layer.index, layer.part)) {
-    const Weight weight = weights.at(tensor);
+  const TensorMap& files = model.weights.checkpoint().tensors();
+  for (const ModelTensor& tensor : needed_tensors(model.config, layer.index, layer.part)) {
+    const Weight weight = model.weights.at(tensor);
     const auto entries = weight.plain ? std::vector{weight.plain} : tensors_of(*weight.stored);
     for (const TensorEntry* const entry : entries) {
       layout.places.push_back({files.at(entry->name).shard, entry, 0});
@@ -62,7 +60,7 @@ StreamLayout layout_of(const ModelWeights& weights, const ModelConfig& config,
   layout.region_at = layout.bytes;
   std::byte anywhere{};  // stands in for the buffer; nobody reads from the views
   BumpAllocator region{&anywhere, layout.bytes};
-  static_cast<void>(weights_in(&anywhere, layout, weights, config, layer, nullptr, region));
+  static_cast<void>(weights_in(model, layer, layout, nullptr, region));
   layout.bytes = region.at;
   return layout;
 }

@@ -16,6 +16,12 @@
 
 namespace fp8kv {
 
+// A model whose layers are streamed.
+struct StreamSource {
+  const ModelWeights& weights;
+  const ModelConfig& config;
+};
+
 // A layer to compute with, or a part of one.
 struct StreamedLayer {
   int64_t index = 0;
@@ -60,8 +66,7 @@ struct StreamBlock {
   std::vector<StreamPiece> pieces;
 };
 
-StreamLayout layout_of(const ModelWeights& weights, const ModelConfig& config,
-                       const StreamedLayer& layer);
+StreamLayout layout_of(const StreamSource& model, const StreamedLayer& layer);
 
 // Cuts a layout into reads: in the order of the files, neighbours together, at most `block_bytes`
 // each.
@@ -79,9 +84,9 @@ FoundTensor find_weight(const ModelTensor& tensor, const Weight& weight, Backend
   return {decoded, {}, !weight.stored->turned};
 }
 
+// The weights of a layer whose tensors are in the buffer of `region`, where `layout` puts them.
 // `backend` null: only sizes are asked for, and no contents are read.
-LayerWeights weights_in(std::byte* buffer, const StreamLayout& layout, const ModelWeights& weights,
-                        const ModelConfig& config, const StreamedLayer& layer, Backend* backend,
-                        BumpAllocator& region);
+LayerWeights weights_in(const StreamSource& model, const StreamedLayer& layer,
+                        const StreamLayout& layout, Backend* backend, BumpAllocator& region);
 
 }  // namespace fp8kv

@@ -40,7 +40,7 @@ uint64_t stream_buffer_bytes(const Checkpoint& checkpoint, const ModelConfig& co
   const ModelWeights weights(checkpoint, config.dtype);
   uint64_t most = 0;
   for (const StreamedLayer& layer : layers) {
-    most = std::max(most, layout_of(weights, config, layer).bytes);
+    most = std::max(most, layout_of({weights, config}, layer).bytes);
   }
   return most;
 }
@@ -102,10 +102,9 @@ class WeightStream::Device {
     }
     transfers_.wait(kOpsQueue, buffer.filled);
     const StreamedLayer& layer = stream_.layers_[position];
-    std::byte* memory = buffer.memory.view().data;
-    BumpAllocator region{memory, buffer.layout.region_at};
-    return weights_in(memory, buffer.layout, stream_.files_, stream_.config_, layer,
-                      &stream_.backend_, region);
+    BumpAllocator region{buffer.memory.view().data, buffer.layout.region_at};
+    return weights_in({stream_.files_, stream_.config_}, layer, buffer.layout, &stream_.backend_,
+                      region);
   }
 
   void end(size_t position) {
@@ -154,7 +153,7 @@ class WeightStream::Device {
     StreamLayout& layout = buffers_[position % buffers_.size()].layout;
     const Checkpoint& checkpoint = stream_.checkpoint_;
     const StreamedLayer& layer = stream_.layers_[position];
-    layout = layout_of(stream_.files_, stream_.config_, layer);
+    layout = layout_of({stream_.files_, stream_.config_}, layer);
     for (const ModelTensor& tensor : needed_tensors(stream_.config_, layer.index, layer.part)) {
       stream_.files_.check_values(stream_.files_.at(tensor));
     }

@@ -108,9 +108,10 @@ LayerWeights make_layer_weights(const ModelConfig& config, int64_t index, LayerP
       } else if (of_expert && tensor.is_bias) {
         place_expert_bias(each.role, part_of_biases(tensor, each, view, source), experts_of(layer));
       } else if (of_expert && codes) {
-        place_expert_codes(config, tensor, each, view.dtype, *codes, experts_of(layer));
+        place_expert_codes({tensor, each, config.experts->count}, view.dtype, *codes,
+                           experts_of(layer));
       } else if (of_expert) {
-        place_expert(config, tensor, each, view, source, experts_of(layer));
+        place_expert({tensor, each, config.experts->count}, view, source, experts_of(layer));
       } else if (codes) {
         const ConstTensorView own(nullptr, view.dtype, Shape{each.rows, view.shape[1]});
         place(each.role, {config, false, own, part_of_codes(tensor, each, 0, *codes)}, layer);
