@@ -105,7 +105,8 @@ std::optional<StoredWeight> ModelWeights::find_stored(const ModelTensor& tensor)
   const Shape shape = as_decoded(tensor).shape;
   const auto lookup = [&](const std::string& name) { return checkpoint_.find(name); };
   if (is_of_all_experts(tensor)) {
-    return find_stored_experts(module, shape, is_turned(tensor.layout), settings_, lookup, source);
+    return find_stored_experts(module, {shape, is_turned(tensor.layout)}, settings_, lookup,
+                               source);
   }
   // Other transposed matrices are refused: no file says whether quantisers transpose them.
   if (tensor.shape.rank() != 2 || tensor.layout == TensorLayout::transposed) return std::nullopt;

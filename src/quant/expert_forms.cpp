@@ -174,12 +174,13 @@ constexpr FindExperts kExpertForms[] = {find_mxfp4, find_bytes, find_nvfp4};
 
 }  // namespace
 
-std::optional<StoredWeight> find_stored_experts(const std::string& module, const Shape& shape,
-                                                bool turned, const QuantSettings& settings,
+std::optional<StoredWeight> find_stored_experts(const std::string& module,
+                                                const ExpertsShape& shape,
+                                                const QuantSettings& settings,
                                                 const FindTensor& find, const std::string& source) {
-  const WeightSearch search(module, shape, settings, find, source);
+  const WeightSearch search(module, shape.whole, settings, find, source);
   for (const FindExperts form : kExpertForms) {
-    if (auto found = form({search, turned})) return found;
+    if (auto found = form({search, shape.turned})) return found;
   }
   return std::nullopt;
 }

@@ -21,10 +21,15 @@
 
 namespace fp8kv {
 
-// Like find_stored_weight, for experts. `shape`: [experts, rows, columns]. `turned`: the model's
-// plain tensors are stored as [experts, columns, rows].
-std::optional<StoredWeight> find_stored_experts(const std::string& module, const Shape& shape,
-                                                bool turned, const QuantSettings& settings,
+struct ExpertsShape {
+  const Shape& whole;  // [experts, rows, columns]
+  bool turned;         // the model's plain tensors are stored as [experts, columns, rows]
+};
+
+// Like find_stored_weight, for experts.
+std::optional<StoredWeight> find_stored_experts(const std::string& module,
+                                                const ExpertsShape& shape,
+                                                const QuantSettings& settings,
                                                 const FindTensor& find, const std::string& source);
 
 }  // namespace fp8kv

@@ -44,7 +44,7 @@ struct Module {
   std::optional<StoredWeight> find_experts(bool turned = false,
                                            const Shape& shape = {3, 64, 96}) const {
     return find_stored_experts(
-        kModule, shape, turned, settings,
+        kModule, {shape, turned}, settings,
         [&](const std::string& name) -> const TensorEntry* {
           const auto at = tensors.find(name);
           return at == tensors.end() ? nullptr : &at->second;
