@@ -33,10 +33,9 @@ bool makes_kv(const ModelTensor& tensor) {
                      [](const TensorPart& part) { return role_row(part.role).makes_kv; });
 }
 
-int64_t last_cache(const ModelConfig& config) {
-  int64_t last = config.n_layers() - 1;
-  while (last > 0 && !config.writes_cache(last)) --last;
-  return last;
+bool decides_caches(const ModelConfig& config, int64_t index, const ModelTensor& tensor) {
+  const int64_t last = std::max<int64_t>(config.layers_to_last_cache(), 1) - 1;
+  return index < last || (index == last && makes_kv(tensor));
 }
 
 std::vector<std::vector<ExpertPart>> expert_parts(const ModelWeights& weights,

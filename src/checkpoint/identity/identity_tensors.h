@@ -20,8 +20,9 @@ bool is_of_experts(const ModelTensor& tensor);
 // Whether the tensor computes K or V, or an input of K and V within its layer.
 bool makes_kv(const ModelTensor& tensor);
 
-// The number of the last layer that writes a cache.
-int64_t last_cache(const ModelConfig& config);
+// Whether a tensor of layer `index` decides what any layer's cache holds. A model without caches
+// counts like one whose first layer has one.
+bool decides_caches(const ModelConfig& config, int64_t index, const ModelTensor& tensor);
 
 // One matrix of an expert, as a byte range of a weight.
 struct ExpertPart {

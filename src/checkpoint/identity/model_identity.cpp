@@ -188,16 +188,15 @@ ModelIdentity model_identity(const Checkpoint& checkpoint, const ModelConfig& co
   ModelIdentity identity;
   identity.config = kv_config(config);
   WeightsDigest rest;
-  const int64_t last = last_cache(config);
   for (int64_t i = 0; i < config.n_layers(); ++i) {
     WeightsDigest layer;
     bool has_experts = false;
     for (const ModelTensor& tensor : layers[static_cast<size_t>(i)]) {
       const bool first = is_of_experts(tensor) && !has_experts;
       has_experts = has_experts || first;
-      if (first) add_experts_of(i, tensor, i < last ? layer : rest);
-      if (is_of_experts(tensor)) continue;
-      add(tensor, i < last || (i == last && makes_kv(tensor)) ? layer : rest);
+      WeightsDigest& digest = decides_caches(config, i, tensor) ? layer : rest;
+      if (first) add_experts_of(i, tensor, digest);
+      if (!is_of_experts(tensor)) add(tensor, digest);
     }
     identity.layers.push_back(std::move(layer).done());
   }

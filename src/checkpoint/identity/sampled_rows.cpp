@@ -183,14 +183,13 @@ uint64_t rows_of_others(const ModelConfig& config) {
 std::vector<RowsIdentity> sampled_rows(const Checkpoint& checkpoint, const ModelConfig& config) {
   const ModelWeights weights(checkpoint, config.dtype);
   const uint64_t of_others = rows_of_others(config);
-  const int64_t last = last_cache(config);
   std::vector<RowsIdentity> rows;
   for (int64_t i = 0; i < config.n_layers(); ++i) {
     const std::vector<ModelTensor> tensors = layer_tensors(config, i);
     LayerRows layer(weights, i, of_others);
     bool has_experts = false;
     for (const ModelTensor& tensor : tensors) {
-      if (i > last || (i == last && !makes_kv(tensor))) continue;
+      if (!decides_caches(config, i, tensor)) continue;
       if (!is_of_experts(tensor)) {
         layer.add(tensor);
       } else if (!std::exchange(has_experts, true)) {
