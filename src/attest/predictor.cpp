@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "core/numbers/host_view.h"
 #include "eval/token_figures.h"
 #include "model/step.h"
 
@@ -97,8 +98,7 @@ std::vector<std::vector<double>> Predictor::of_streams(MultiCacheRun& caches,
       const auto n = static_cast<int64_t>(part.size());
       const TensorView ids{rows.view().data, DType::i32, Shape{n}};
       const TensorView out{logits.view().data, DType::f32, Shape{n, config_.vocab_size}};
-      backend_.copy_in(ids,
-                       {reinterpret_cast<const std::byte*>(wanted.data()), DType::i32, ids.shape});
+      backend_.copy_in(ids, host_view(wanted));
       for (size_t s = 0; s < found.size(); ++s) {
         caches.forward().head(head, caches.rows_of(caches.streams()[s], batch), ids, out);
         on_host.resize(part.size() * width);

@@ -10,6 +10,7 @@
 #include "calib/windows/window_plan.h"
 #include "calib/windows/workspace.h"
 #include "checkpoint/drafts/drafter.h"
+#include "core/numbers/host_view.h"
 #include "data/dataset.h"
 #include "model/embedding.h"
 #include "model/weights/weights.h"
@@ -250,8 +251,7 @@ class Collector {
 
   void clear(const TensorView& counters) {
     const std::vector<uint64_t> zeros(static_cast<size_t>(counters.shape.elements()));
-    backend_.copy_in(
-        counters, {reinterpret_cast<const std::byte*>(zeros.data()), DType::u64, counters.shape});
+    backend_.copy_in(counters, host_view(zeros, counters.shape));
   }
 
   // In latent attention, V is the latent. Layers that keep a state have none.

@@ -7,6 +7,7 @@
 
 #include "base/digest.h"
 #include "base/error.h"
+#include "core/numbers/host_view.h"
 #include "eval/multi_cache_run.h"
 #include "model/embedding.h"
 #include "model/step.h"
@@ -28,8 +29,7 @@ void add_logits(MultiCacheRun& rows, const HeadWeights& head, const WindowBatch&
     std::iota(wanted.begin(), wanted.end(), static_cast<int32_t>(first));
     const TensorView of_rows{ids.view().data, DType::i32, Shape{n}};
     const TensorView out{logits.view().data, DType::f32, Shape{n, vocab_size}};
-    backend.copy_in(of_rows,
-                    {reinterpret_cast<const std::byte*>(wanted.data()), DType::i32, of_rows.shape});
+    backend.copy_in(of_rows, host_view(wanted));
     rows.forward().head(head, rows.rows_of(rows.streams()[0], batch), of_rows, out);
     std::vector<float> values(static_cast<size_t>(out.shape.elements()));
     backend.download(out, std::as_writable_bytes(std::span(values)));

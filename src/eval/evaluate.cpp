@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "calib/collect.h"
+#include "core/numbers/host_view.h"
 #include "eval/greedy_probe.h"
 #include "eval/multi_cache_run.h"
 #include "eval/token_figures.h"
@@ -230,8 +231,7 @@ class Evaluator {
     for (const Prediction& each : part) wanted.push_back(static_cast<int32_t>(each.row));
     const auto n = static_cast<int64_t>(part.size());
     const TensorView ids{rows.view().data, DType::i32, Shape{n}};
-    backend_.copy_in(ids,
-                     {reinterpret_cast<const std::byte*>(wanted.data()), DType::i32, ids.shape});
+    backend_.copy_in(ids, host_view(wanted));
     return {part, ids, {logits.view().data, DType::f32, Shape{n, config_.vocab_size}}};
   }
 

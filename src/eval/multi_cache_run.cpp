@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/machine/cpu_topology.h"
 #include "core/numbers/histogram.h"
+#include "core/numbers/host_view.h"
 #include "model/step.h"
 
 namespace fp8kv {
@@ -59,8 +60,7 @@ MultiCacheRun::MultiCacheRun(Backend& backend, const ModelConfig& config,
   }
   const std::vector<int32_t> rows = counting<int32_t>(static_cast<size_t>(plan_.most_rows));
   all_rows_ = backend.allocate(DType::i32, Shape{plan_.most_rows});
-  backend.copy_in(all_rows_.view(), {reinterpret_cast<const std::byte*>(rows.data()), DType::i32,
-                                     all_rows_.view().shape});
+  backend.copy_in(all_rows_.view(), host_view(rows));
   int64_t measured_rows = 0;
   for (const WindowBatch& batch : plan_.batches) {
     if (is_measured(batch)) measured_rows += batch.rows;
@@ -103,8 +103,7 @@ void MultiCacheRun::begin_layer(int64_t index) {
   if (n_heads == 0) return;
   magnitudes_ = TensorView{counters_.view().data, DType::u64, Shape{3, n_heads, kMagnitudeWords}};
   const std::vector<uint64_t> zeros(static_cast<size_t>(magnitudes_->shape.elements()));
-  backend_.copy_in(*magnitudes_, {reinterpret_cast<const std::byte*>(zeros.data()), DType::u64,
-                                  magnitudes_->shape});
+  backend_.copy_in(*magnitudes_, host_view(zeros, magnitudes_->shape));
 }
 
 std::vector<LaneErrors> MultiCacheRun::end_layer() {

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "base/error.h"
+#include "core/numbers/host_view.h"
 #include "model/weights/weight_loader.h"
 
 namespace fp8kv {
@@ -104,8 +105,7 @@ std::vector<int32_t> Runner::prefill(std::span<const StepPart> parts, const KvCa
     step_.upload();
     if (n > 0) {
       sampling_.upload(sampling);
-      backend_.copy_in(drawn_at, {reinterpret_cast<const std::byte*>(positions.data()), DType::i32,
-                                  drawn_at.shape});
+      backend_.copy_in(drawn_at, host_view(positions));
     }
     forward(cache, drawn_at);
     // Waits for the step even if it draws no token. Otherwise the next step would be charged with
@@ -126,8 +126,7 @@ void Runner::logits(std::span<const StepPart> parts, const KvCache& cache,
     for (size_t first = 0; first < rows.size();) {
       const size_t n = std::min(rows.size() - first, static_cast<size_t>(most_rows_decoded_));
       const TensorView ids = positions_.first(static_cast<int64_t>(n));
-      backend_.copy_in(ids,
-                       {reinterpret_cast<const std::byte*>(&rows[first]), DType::i32, ids.shape});
+      backend_.copy_in(ids, host_view(rows.subspan(first, n)));
       const TensorView out = logits_.first(static_cast<int64_t>(n));
       forward_.head(head_, x_.first(step_.rows()), ids, out);
       logits.resize(static_cast<size_t>(out.shape.elements()));

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/rng.h"
+#include "core/numbers/host_view.h"
 
 namespace fp8kv {
 namespace {
@@ -44,7 +45,7 @@ void SamplingRows::upload(std::span<const SamplingOptions> rows) {
     std::vector<T> values;
     for (const SamplingOptions& row : rows_) values.push_back(row.*member);
     const TensorView to = buffer.first(static_cast<int64_t>(values.size()));
-    backend_.copy_in(to, {reinterpret_cast<const std::byte*>(values.data()), to.dtype, to.shape});
+    backend_.copy_in(to, host_view(values));
   };
   put(temperature_, &SamplingOptions::temperature);
   put(top_k_, &SamplingOptions::top_k);

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "config/families/tensor_table.h"
+#include "core/numbers/host_view.h"
 #include "model/weights/weight_loader.h"
 
 namespace fp8kv {
@@ -58,8 +59,7 @@ TensorView LayerInputs::of(const Step& step, const ConstTensorView& embedded, in
     const int64_t token = id < config_.layer_vocab_size ? id : 0;
     id = static_cast<int32_t>(token * config_.n_layers() + index);
   }
-  backend_.copy_in(ids,
-                   {reinterpret_cast<const std::byte*>(host_ids_.data()), DType::i32, ids.shape});
+  backend_.copy_in(ids, host_view(host_ids_));
   table_.rows(host_ids_, ids, tokens);
   backend_.add(out, tokens, static_cast<float>(config_.layer_token_multiplier));
   backend_.scale(out, std::sqrt(0.5f), 0.0f);

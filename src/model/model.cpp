@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "core/numbers/host_view.h"
 #include "model/computable.h"
 #include "model/parts/project_rotated.h"
 #include "model/parts/projections.h"
@@ -78,8 +79,7 @@ Forward::Forward(Backend& backend, const ModelConfig& config, int64_t max_rows,
   if (config.embed_dim > 0) down_ = memory_.rows(config.embed_dim);
   if (config.block.score_bias != ScoreBias::none) {
     const std::vector<float> bias = score_bias_table(config, max_positions);
-    score_bias_ = memory_.make({reinterpret_cast<const std::byte*>(bias.data()), DType::f32,
-                                Shape{config.n_heads, max_positions}});
+    score_bias_ = memory_.make(host_view(bias, Shape{config.n_heads, max_positions}));
   }
 }
 

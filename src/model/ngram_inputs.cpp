@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "config/families/tensor_table.h"
+#include "core/numbers/host_view.h"
 #include "model/read_rows.h"
 
 namespace fp8kv {
@@ -56,8 +57,7 @@ void NgramInputs::make_room(int64_t rows) {
   numbers_ = backend_.allocate(DType::i32, Shape{count});
   std::vector<int32_t> numbers(static_cast<size_t>(count));
   std::iota(numbers.begin(), numbers.end(), 0);
-  backend_.copy_in(numbers_.view(), {reinterpret_cast<const std::byte*>(numbers.data()), DType::i32,
-                                     numbers_.view().shape});
+  backend_.copy_in(numbers_.view(), host_view(numbers));
   room_ = rows;
 }
 

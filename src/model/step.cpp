@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "core/numbers/host_view.h"
 
 namespace fp8kv {
 
@@ -97,7 +98,7 @@ ConstTensorView Step::put(const Tensor& buffer, std::span<const int32_t> values,
                           const Shape& shape) {
   const TensorView to{buffer.view().data, DType::i32, shape};
   FP8KV_ASSERT(to.bytes() <= buffer.view().bytes());
-  backend_.copy_in(to, {reinterpret_cast<const std::byte*>(values.data()), DType::i32, shape});
+  backend_.copy_in(to, host_view(values, shape));
   return to;
 }
 

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "core/numbers/histogram.h"
+#include "core/numbers/host_view.h"
 #include "core/scales/scale_grid.h"
 #include "files/file.h"
 #include "formats/safetensors.h"
@@ -139,21 +140,15 @@ std::string histogram_file_bytes(const std::vector<LayerMagnitudes>& layers) {
       largest.push_back(head.amax);
     }
     const auto n_heads = static_cast<int64_t>(heads.size());
-    tensors.push_back({prefix + ".bins",
-                       {reinterpret_cast<const std::byte*>(all.data()), DType::u64,
-                        Shape{n_heads, kMagnitudeBins}}});
-    tensors.push_back(
-        {prefix + ".amax",
-         {reinterpret_cast<const std::byte*>(largest.data()), DType::f32, Shape{n_heads}}});
+    tensors.push_back({prefix + ".bins", host_view(all, Shape{n_heads, kMagnitudeBins})});
+    tensors.push_back({prefix + ".amax", host_view(largest)});
   };
   const auto add_losses = [&](const std::string& name, const std::vector<MagnitudeCounts>& heads) {
     std::vector<uint64_t>& all = bins.emplace_back();
     for (const MagnitudeCounts& head : heads) {
       all.insert(all.end(), head.losses.begin(), head.losses.end());
     }
-    tensors.push_back({name,
-                       {reinterpret_cast<const std::byte*>(all.data()), DType::u64,
-                        Shape{std::ssize(heads), int64_t{kScaleMantissas}}}});
+    tensors.push_back({name, host_view(all, Shape{std::ssize(heads), int64_t{kScaleMantissas}})});
   };
   const bool measured = std::any_of(layers.begin(), layers.end(), [](const LayerMagnitudes& layer) {
     return layer.has_cache() && !layer.k.front().losses.empty();

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "config/families/tensor_table.h"
 #include "core/numbers/half.h"
+#include "core/numbers/host_view.h"
 #include "model/weights/linear_of.h"
 
 namespace fp8kv {
@@ -62,8 +63,7 @@ std::vector<uint64_t> InputRanges::take(const Tensor& counters) {
   std::vector<uint64_t> words(static_cast<size_t>(counters.view().shape.elements()));
   inner().download(counters.view(), std::as_writable_bytes(std::span(words)));
   const std::vector<uint64_t> zeros(words.size());
-  inner().copy_in(counters.view(), {reinterpret_cast<const std::byte*>(zeros.data()), DType::u64,
-                                    counters.view().shape});
+  inner().copy_in(counters.view(), host_view(zeros, counters.view().shape));
   return words;
 }
 

@@ -7,6 +7,7 @@
 #include "backend/download_floats.h"
 #include "backend/measuring_backend.h"
 #include "base/error.h"
+#include "core/numbers/host_view.h"
 #include "core/scales/scale_grid.h"
 #include "core/scales/scales.h"
 
@@ -160,9 +161,7 @@ void ScaleLosses::choose_rows(int64_t first, int64_t rows) {
     for (int64_t i = end - count; i < end; ++i) chosen.push_back(static_cast<int32_t>(first + i));
   }
   measured_.upload();
-  backend_.copy_in(
-      chosen_.first(std::ssize(chosen)),
-      {reinterpret_cast<const std::byte*>(chosen.data()), DType::i32, Shape{std::ssize(chosen)}});
+  backend_.copy_in(chosen_.first(std::ssize(chosen)), host_view(chosen));
 }
 
 // Finds the smallest scale of each head that saturates none of the window's values.
@@ -188,7 +187,7 @@ void ScaleLosses::set_scales(Pool pool, int mantissa) {
   std::vector<float> scales;
   for (const float least : least_) scales.push_back(grid_scale(mantissa, least));
   const TensorView to{scales_[pool].view().data, DType::f32, Shape{std::ssize(scales)}};
-  backend_.copy_in(to, {reinterpret_cast<const std::byte*>(scales.data()), DType::f32, to.shape});
+  backend_.copy_in(to, host_view(scales));
 }
 
 TensorView ScaleLosses::attend(Forward& forward, const AttentionInputs& inputs, const PagedKv& kv,

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "base/error.h"
+#include "core/numbers/host_view.h"
 
 namespace fp8kv {
 namespace {
@@ -21,8 +22,7 @@ std::vector<float> broadcast(const std::vector<float>& scales, int64_t n_kv_head
 Tensor to_backend(Backend& backend, const std::vector<float>& values) {
   const Shape shape{static_cast<int64_t>(values.size())};
   Tensor tensor = backend.allocate(DType::f32, shape);
-  backend.copy_in(tensor.view(),
-                  {reinterpret_cast<const std::byte*>(values.data()), DType::f32, shape});
+  backend.copy_in(tensor.view(), host_view(values));
   return tensor;
 }
 

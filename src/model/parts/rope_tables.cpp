@@ -1,13 +1,13 @@
 #include "model/parts/rope_tables.h"
 
+#include "core/numbers/host_view.h"
 #include "model/parts/rope.h"
 
 namespace fp8kv {
 namespace {
 
 Tensor to_backend(ForwardMemory& memory, const std::vector<float>& rows, int64_t n_rows) {
-  return memory.make({reinterpret_cast<const std::byte*>(rows.data()), DType::f32,
-                      Shape{n_rows, static_cast<int64_t>(rows.size()) / n_rows}});
+  return memory.make(host_view(rows, Shape{n_rows, static_cast<int64_t>(rows.size()) / n_rows}));
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "core/model/tensor_roles.h"
+#include "core/numbers/host_view.h"
 #include "model/weights/place_expert.h"
 #include "model/weights/place_tensor.h"
 
@@ -63,8 +64,7 @@ void put_addresses(LayerExperts& experts, const WeightSource& source) {
       addresses.push_back(reinterpret_cast<uintptr_t>(expert[matrix].data));
     }
   }
-  source.backend->copy_in(
-      memory, {reinterpret_cast<const std::byte*>(addresses.data()), DType::u64, memory.shape});
+  source.backend->copy_in(memory, host_view(addresses, memory.shape));
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "checkpoint/drafts/draft_layers.h"
 #include "checkpoint/layer_name.h"
+#include "core/numbers/host_view.h"
 #include "json/json.h"
 #include "scales/scale_names.h"
 
@@ -116,10 +117,9 @@ std::string shard_bytes(const std::vector<ScaleToWrite>& scales, const Shape& sh
                         const Provenance& from, const std::string& evidence) {
   std::vector<TensorToWrite> tensors;
   for (const auto& [name, values] : scales) {
-    const auto* bytes = reinterpret_cast<const std::byte*>(values.data());
     const auto heads = static_cast<int64_t>(values.size());
     const Shape shape = heads > 1 ? Shape{heads, 1, 1} : shape_of_one;
-    tensors.push_back({name, ConstTensorView(bytes, DType::f32, shape)});
+    tensors.push_back({name, host_view(values, shape)});
   }
   std::map<std::string, std::string> metadata = {{"format", "pt"}};
   const std::string observation = observation_name(from.observation);

@@ -3,6 +3,7 @@
 #include <array>
 #include <vector>
 
+#include "core/numbers/host_view.h"
 #include "model/parts/projections.h"
 #include "model/parts/streams/stream_rows.h"
 
@@ -15,8 +16,7 @@ GatedStreams::GatedStreams(ForwardMemory& memory, const ModelConfig& config)
   down_ = memory.rows(config.hyper->rank);
   const std::vector<float> even(static_cast<size_t>(memory.max_rows() * count_),
                                 1.0f / static_cast<float>(count_));
-  even_ = memory.make({reinterpret_cast<const std::byte*>(even.data()), DType::f32,
-                       Shape{memory.max_rows(), count_}});
+  even_ = memory.make(host_view(even, Shape{memory.max_rows(), count_}));
 }
 
 void GatedStreams::read(const HyperWeights& weights, const ConstTensorView& x,

@@ -3,6 +3,7 @@
 #include <array>
 #include <vector>
 
+#include "core/numbers/host_view.h"
 #include "model/parts/projections.h"
 #include "model/parts/streams/stream_rows.h"
 
@@ -51,8 +52,7 @@ StreamsForward::StreamsForward(ForwardMemory& memory, const ModelConfig& config)
   shares_ = memory.rows(DType::f32, count * count);
   std::vector<float> rows(static_cast<size_t>(memory.max_rows() * count), 1.0f);
   for (size_t i = 0; i < rows.size(); i += static_cast<size_t>(count)) rows[i] = 0.0f;
-  but_first_ = memory.make({reinterpret_cast<const std::byte*>(rows.data()), DType::f32,
-                            Shape{memory.max_rows(), count}});
+  but_first_ = memory.make(host_view(rows, Shape{memory.max_rows(), count}));
 }
 
 // Routes rows of one stream: the input of predictions and corrections.   [n, streams]
