@@ -2,8 +2,6 @@
 
 #include <array>
 #include <cmath>
-#include <numeric>
-#include <vector>
 
 #include "base/error.h"
 #include "model/parts/projections.h"
@@ -17,13 +15,7 @@ ExpertsForward::ExpertsForward(ForwardMemory& memory, const ModelConfig& config)
   logits_ = memory.rows(DType::f32, experts_.count);
   ids_ = memory.rows(DType::i32, experts_.routing.per_token);
   chosen_weights_ = memory.rows(DType::f32, experts_.routing.per_token);
-  if (experts_.f32_router && memory.activation() != DType::f32) {
-    wide_ = memory.rows(DType::f32, config.dim);
-    std::vector<int32_t> rows(static_cast<size_t>(memory.max_rows()));
-    std::iota(rows.begin(), rows.end(), 0);
-    rows_ = memory.make(
-        {reinterpret_cast<const std::byte*>(rows.data()), DType::i32, Shape{memory.max_rows()}});
-  }
+  if (experts_.f32_router) wide_.emplace(memory, config.dim);
   if (experts_.inner_dim > 0) {
     inner_ = memory.rows(experts_.inner_dim);
     inner_made_ = memory.rows(experts_.inner_dim);
@@ -37,12 +29,7 @@ ExpertsForward::ExpertsForward(ForwardMemory& memory, const ModelConfig& config)
 void ExpertsForward::choose(const LayerExperts& weights, const ConstTensorView& x) {
   const int64_t n = x.shape[0];
   const TensorView logits = logits_.first(n);
-  ConstTensorView in = x;
-  if (wide_.view().shape.rank() > 0) {
-    // Looking up row i for row i gives the same numbers in F32.
-    backend_.embed(x, rows_.first(n), wide_.first(n));
-    in = wide_.first(n);
-  }
+  const ConstTensorView in = wide_ ? wide_->widened(x) : x;
   backend_.linear(in, std::array{project_to(weights.router, logits)});
   if (experts_.router_norm) {
     backend_.scale(logits, 1.0f / std::sqrt(static_cast<float>(x.shape[1])), 0.0f);

@@ -6,6 +6,7 @@
 
 #include "core/model/config.h"
 #include "model/parts/forward_memory.h"
+#include "model/parts/wide_rows.h"
 #include "model/weights/weights.h"
 
 namespace fp8kv {
@@ -33,12 +34,12 @@ class ExpertsForward {
   const ExpertsConfig& experts_;
   const Activation activation_;
   const bool gated_;
-  Tensor logits_;                   // [max_rows, experts] f32
-  Tensor ids_, chosen_weights_;     // [max_rows, per_token] i32, f32
-  Tensor wide_, rows_;              // [max_rows, dim] f32, [max_rows] i32; empty without f32_router
-  Tensor inner_, inner_made_;       // [max_rows, inner_dim]; empty without inner_dim
-  Tensor shared_gate_, shared_up_;  // [max_rows, shared_hidden_dim]; empty without such one
-  Tensor shared_weights_;           // [max_rows, 1] f32
+  Tensor logits_;                     // [max_rows, experts] f32
+  Tensor ids_, chosen_weights_;       // [max_rows, per_token] i32, f32
+  std::optional<WideRows> wide_;      // [dim]; with f32_router
+  Tensor inner_, inner_made_;         // [max_rows, inner_dim]; empty without inner_dim
+  Tensor shared_gate_, shared_up_;    // [max_rows, shared_hidden_dim]; empty without such one
+  Tensor shared_weights_;             // [max_rows, 1] f32
   std::optional<TensorView> counts_;  // [experts] u64
 };
 

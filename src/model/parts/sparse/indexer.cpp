@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <numeric>
 #include <vector>
 
+#include "core/numbers/host_view.h"
 #include "model/parts/projections.h"
 
 namespace fp8kv {
@@ -42,30 +42,17 @@ IndexerForward::IndexerForward(ForwardMemory& memory, const ModelConfig& config,
   if (indexer_.by_kv_head) return;
   if (indexer_.pooled) {
     const std::vector<float> ones(static_cast<size_t>(memory.max_rows() * indexer_.n_heads), 1.0f);
-    weights_ = memory.make({reinterpret_cast<const std::byte*>(ones.data()), DType::f32,
-                            Shape{memory.max_rows(), indexer_.n_heads}});
+    weights_ = memory.make(host_view(ones, Shape{memory.max_rows(), indexer_.n_heads}));
     return;
   }
   weights_ = memory.rows(DType::f32, indexer_.n_heads);
-  if (!indexer_.f32_weights || memory.activation() == DType::f32) return;
-  wide_ = memory.rows(DType::f32, config.dim);
-  std::vector<int32_t> rows(static_cast<size_t>(memory.max_rows()));
-  std::iota(rows.begin(), rows.end(), 0);
-  all_rows_ = memory.make(
-      {reinterpret_cast<const std::byte*>(rows.data()), DType::i32, Shape{memory.max_rows()}});
+  if (indexer_.f32_weights) wide_.emplace(memory, config.dim);
 }
 
 // How much each head counts.   [n, n_heads] f32
 ConstTensorView IndexerForward::weights_of(const Linear& heads, const ConstTensorView& rows) {
-  const int64_t n = rows.shape[0];
-  const TensorView of_heads = weights_.first(n);
-  ConstTensorView x = rows;
-  if (wide_.view().shape.rank() > 0) {
-    // Looking up row i for row i gives the same numbers in F32.
-    backend_.embed(rows, all_rows_.first(n), wide_.first(n));
-    x = wide_.first(n);
-  }
-  backend_.linear(x, std::array{project_to(heads, of_heads)});
+  const TensorView of_heads = weights_.first(rows.shape[0]);
+  backend_.linear(wide_ ? wide_->widened(rows) : rows, std::array{project_to(heads, of_heads)});
   backend_.scale(of_heads, 1.0f / std::sqrt(static_cast<float>(indexer_.n_heads)), 0.0f);
   return of_heads;
 }

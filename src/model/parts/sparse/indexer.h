@@ -3,10 +3,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "core/model/config.h"
 #include "model/parts/attention_inputs.h"
 #include "model/parts/forward_memory.h"
+#include "model/parts/wide_rows.h"
 #include "model/weights/weights.h"
 
 namespace fp8kv {
@@ -41,14 +43,14 @@ class IndexerForward {
 
   Backend& backend_;
   const IndexerConfig& indexer_;
-  Tensor q_;                // [max_rows, n_heads, head_dim]
-  Tensor k_;                // [max_rows, head_dim]
-  Tensor turned_;           // like q_, with what rotates first; empty without rotates_last
-  Tensor rotated_;          // [max_rows, rope_dim]: the elements of the key that rotate
-  Tensor rest_;             // [max_rows, head_dim - rope_dim]
-  Tensor weights_;          // [max_rows, n_heads] f32: ones if pooled; empty with by_kv_head
-  Tensor scores_;           // see TokenScores::scores
-  Tensor wide_, all_rows_;  // [max_rows, dim] f32, [max_rows] i32; empty without f32_weights
+  Tensor q_;                      // [max_rows, n_heads, head_dim]
+  Tensor k_;                      // [max_rows, head_dim]
+  Tensor turned_;                 // like q_, with what rotates first; empty without rotates_last
+  Tensor rotated_;                // [max_rows, rope_dim]: the elements of the key that rotate
+  Tensor rest_;                   // [max_rows, head_dim - rope_dim]
+  Tensor weights_;                // [max_rows, n_heads] f32: ones if pooled; empty with by_kv_head
+  Tensor scores_;                 // see TokenScores::scores
+  std::optional<WideRows> wide_;  // [dim]; with f32_weights
 };
 
 }  // namespace fp8kv

@@ -1,8 +1,6 @@
 #include "model/parts/streams/hyper.h"
 
 #include <array>
-#include <numeric>
-#include <vector>
 
 #include "model/parts/projections.h"
 #include "model/parts/streams/stream_rows.h"
@@ -40,25 +38,14 @@ HyperForward::HyperForward(ForwardMemory& memory, const ModelConfig& config)
   }
   products_ = memory.rows(DType::f32, 2 * count);
   read_ = memory.rows(DType::f32, count);
-  if (!hyper_.f32_product || memory.activation() == DType::f32) return;
-  wide_ = memory.rows(DType::f32, count * dim_);
-  std::vector<int32_t> rows(static_cast<size_t>(memory.max_rows()));
-  std::iota(rows.begin(), rows.end(), 0);
-  all_rows_ = memory.make(
-      {reinterpret_cast<const std::byte*>(rows.data()), DType::i32, Shape{memory.max_rows()}});
+  if (hyper_.f32_product) wide_.emplace(memory, count * dim_);
 }
 
 void HyperForward::share(const HyperWeights& weights, const ConstTensorView& x,
                          const HyperShares& out) {
   const int64_t n = x.shape[0];
   const TensorView products = first_columns(products_, n, weights.base.shape.elements());
-  ConstTensorView in = x;
-  if (wide_.view().shape.rank() > 0) {
-    // Looking up row i for row i gives the same numbers in F32.
-    backend_.embed(x, all_rows_.first(n), wide_.first(n));
-    in = wide_.first(n);
-  }
-  backend_.linear(in, std::array{project_to(weights.product, products)});
+  backend_.linear(wide_ ? wide_->widened(x) : x, std::array{project_to(weights.product, products)});
   backend_.hyper_shares({x, products, weights.scale, weights.base, norm_eps_}, hyper_, out);
 }
 

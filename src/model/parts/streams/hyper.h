@@ -10,6 +10,7 @@
 #include "core/model/config.h"
 #include "model/parts/forward_memory.h"
 #include "model/parts/streams/gated_streams.h"
+#include "model/parts/wide_rows.h"
 #include "model/weights/weights.h"
 
 namespace fp8kv {
@@ -44,11 +45,10 @@ class HyperForward {
   std::optional<GatedStreams> gated_;  // with a rank
   Tensor in_;                          // [max_rows, dim]
   Tensor chosen_;                      // [max_rows, streams * dim]
-  Tensor products_;  // [max_rows, 2 * streams] f32; this and the next without a rank
-  Tensor read_;      // [max_rows, streams] f32
-  Tensor write_;     // [max_rows, streams] f32
-  // [max_rows, streams * dim] f32, [max_rows] i32; empty unless f32_product
-  Tensor wide_, all_rows_;
+  Tensor products_;               // [max_rows, 2 * streams] f32; this and the next without a rank
+  Tensor read_;                   // [max_rows, streams] f32
+  Tensor write_;                  // [max_rows, streams] f32
+  std::optional<WideRows> wide_;  // [streams * dim]; with f32_product
 };
 
 }  // namespace fp8kv
