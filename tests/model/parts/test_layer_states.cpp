@@ -5,14 +5,11 @@
 #include <doctest/doctest.h>
 
 #include "backend/cpu/cpu_backend.h"
-#include "model/embedding.h"
-#include "model/model.h"
 #include "model/parts/layer_states.h"
-#include "model/parts/sparse/chosen_tokens.h"
 #include "model/step.h"
-#include "model/weights/weight_loader.h"
 #include "support/backends/cpu.h"
 #include "support/models/family_model.h"
+#include "support/models/run_model.h"
 
 namespace fp8kv {
 namespace {
@@ -21,41 +18,14 @@ namespace {
 std::vector<float> kept_after(const test::FamilyModel& model, const std::vector<size_t>& sizes) {
   const ModelConfig& config = model.config;
   const auto backend = make_cpu_backend(2);
-  const auto n = static_cast<int64_t>(model.ids.size());
-  const int64_t pages = KvCache::pages_for(n);
-  KvCache cache(*backend, config, {DType::f8_e4m3, pages}, nullptr);
-  const WeightLoader loader(model.checkpoint, config, *backend);
-  Embedding embedding(model.checkpoint, config, *backend, EmbeddingTable::on_backend);
-  Forward forward(*backend, config, n, n);
-  const LayerStates states(*backend, config, 1);
-  const ChosenTokens choice(*backend, config, {n, n, n});
-  Step step(*backend, n, 1, pages);
-  const Tensor x = backend->allocate(forward.activation_dtype(), Shape{n, config.stream_dim()});
-  KvCache::Sequence sequence;
-  size_t at = 0;
-  for (const size_t size : sizes) {
-    cache.extend(sequence, static_cast<int64_t>(size));
-    step.clear(kPromptStep);
-    step.add(std::span(model.ids).subspan(at, size), sequence, true, 0,
-             std::span(model.ids).first(at));
-    step.upload();
-    const TensorView part = x.first(step.rows());
-    embedding.embed(step, part);
-    for (int64_t i = 0; i < config.n_layers(); ++i) {
-      forward.layer(i, loader.layer(i), part,
-                    {.batch = step.batch(),
-                     .kv = cache.layer(i),
-                     .state = states.layer(i),
-                     .input = embedding.layer_input(step, i),
-                     .choice = {cache.index_keys(i), choice.rows(0, step.rows())}});
-    }
-    at += size;
-  }
-  REQUIRE(at == model.ids.size());
+  test::SteppedRun run(model.checkpoint, config, *backend, model.ids,
+                       {.cache_dtype = DType::f8_e4m3});
+  for (const size_t size : sizes) static_cast<void>(run.step(size, kPromptStep));
+  REQUIRE(run.done() == model.ids.size());
   std::vector<float> all;
   for (int64_t i = 0; i < config.n_layers(); ++i) {
     if (!config.keeps_state(i)) continue;
-    const LayerState own = states.layer(i);
+    const LayerState own = run.states().layer(i);
     for (const TensorView& view :
          {own.conv_q, own.conv_k, own.conv_v, own.recurrent, own.conv_ngrams}) {
       if (view.data == nullptr) continue;  // few layers have all of them
