@@ -270,8 +270,8 @@ void cpu_attention(const CpuContext& cpu, AttentionScratch& scratch, const Atten
   for (const Span& span : spans) {
     long_context = long_context || op.end_chunk(span) - op.first_chunk(span) > 1;
   }
-  const bool few = static_cast<int64_t>(spans.size()) < cpu.pool.threads() * kJobsPerThread;
-  if (few && long_context && cpu.pool.threads() > 1) {
+  const bool few_spans = static_cast<int64_t>(spans.size()) < cpu.pool.threads() * kJobsPerThread;
+  if (few_spans && long_context && cpu.pool.threads() > 1) {
     attend_split(op, cpu.pool, scratch, spans);
   } else {
     attend_whole(op, cpu.pool, scratch, spans);

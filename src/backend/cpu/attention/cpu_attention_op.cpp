@@ -74,7 +74,7 @@ void read_tokens(const Op& op, const Span& span, int64_t begin, int64_t end, con
 Work::Work(const Op& op, int64_t n, Scratch& scratch) {
   const int64_t tokens_size = op.as_floats ? kBlockTokens * op.token_floats() : 0;
   const int64_t queries_size = kernels_of(op).query_floats(op, n);
-  const int64_t scores_size = op.room(n) * kTileStride;
+  const int64_t scores_size = op.padded_queries(n) * kTileStride;
   const int64_t panel_size = kernels_of(op).panel_floats(op, n);
   const int64_t partial_size = Partial::floats(op, n);
   panel = scratch.floats(static_cast<size_t>(panel_size + tokens_size + queries_size + scores_size +

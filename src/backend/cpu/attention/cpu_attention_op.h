@@ -76,7 +76,7 @@ struct Op {
   }
   int64_t queries(const Span& span) const { return span.n_rows * group; }
   // How many queries to allocate memory for.
-  int64_t room(int64_t queries) const {
+  int64_t padded_queries(int64_t queries) const {
     return by_unit ? divide_up(queries, kUnitWeights) * kUnitWeights : queries;
   }
   const int32_t* pages(const Span& span) const {
@@ -120,14 +120,14 @@ struct Partial {
   float* sums;           // [queries, padded_dim]
 
   static int64_t floats(const Op& op, int64_t queries) {
-    return op.room(queries) * (op.padded_dim + 2);
+    return op.padded_queries(queries) * (op.padded_dim + 2);
   }
   static Partial at(const Op& op, float* memory, int64_t queries) {
-    return {reinterpret_cast<SoftmaxState*>(memory), memory + 2 * op.room(queries)};
+    return {reinterpret_cast<SoftmaxState*>(memory), memory + 2 * op.padded_queries(queries)};
   }
   void clear(const Op& op, int64_t queries) const {
     std::fill_n(states, queries, SoftmaxState{-__builtin_inff(), 0.0f});
-    std::fill_n(sums, op.room(queries) * op.padded_dim, 0.0f);
+    std::fill_n(sums, op.padded_queries(queries) * op.padded_dim, 0.0f);
   }
 };
 

@@ -45,8 +45,8 @@ void score(const Op& op, const Span& span, const BlockRows& rows, const BlockRow
   const int64_t n = op.queries(span), count = rows.count;
   const int64_t width = op.kernels.strip;
   const CpuKernels::KeyTile* key_tiles = op.kernels.key_tiles[op.element];
-  const bool few = key_tiles != nullptr && n <= kMaxRowTiles && op.k_blocks() == 1 &&
-                   op.head_dim % kKeyDepth == 0;
+  const bool by_key_tiles = key_tiles != nullptr && n <= kMaxRowTiles && op.k_blocks() == 1 &&
+                            op.head_dim % kKeyDepth == 0;
   prefetch<Fetch::near>(op, rows.keys, std::min(width, count));
   for (int64_t first = 0; first < count; first += width) {
     prefetch<Fetch::near>(op, rows.keys + first + width,
@@ -54,7 +54,7 @@ void score(const Op& op, const Span& span, const BlockRows& rows, const BlockRow
     const int64_t then = std::clamp<int64_t>(next.count - first, 0, width);
     prefetch<Fetch::far>(op, next.keys + first, then);
     prefetch<Fetch::far>(op, next.values + first, then);
-    if (few) {
+    if (by_key_tiles) {
       key_tiles[n - 1](work.queries, rows.keys + first, static_cast<int>(op.head_dim),
                        work.scores + first, kTileStride);
       continue;

@@ -58,7 +58,7 @@ bool reads_codes(const QuantisedMatrix& matrix, DType compute) {
          (one_group || matrix.block_columns >= kNibbleStep);
 }
 
-uint16_t* room_for(CodeScratch& scratch, int64_t count) {
+uint16_t* decode_buffer(CodeScratch& scratch, int64_t count) {
   return reinterpret_cast<uint16_t*>(scratch.rows.floats(static_cast<size_t>((count + 1) / 2)));
 }
 

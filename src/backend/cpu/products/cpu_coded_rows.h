@@ -23,8 +23,8 @@ struct CodeScratch {
   Scratch rows;
 };
 
-// Room for decoded rows of `count` numbers of 16 bits in all.
-uint16_t* room_for(CodeScratch& scratch, int64_t count);
+// Memory for `count` decoded numbers of 16 bits, valid until the next call.
+uint16_t* decode_buffer(CodeScratch& scratch, int64_t count);
 
 // A matrix as one job of a product reads it. REQUIRES reads_codes.
 class CodedRows {

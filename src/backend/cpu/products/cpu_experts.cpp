@@ -82,9 +82,9 @@ class Experts {
       }
       const std::span rows(sent_.data() + wave_begin, static_cast<size_t>(at - wave_begin));
       if (dots) {
-        few(wave, rows);
+        run_by_dots(wave, rows);
       } else {
-        many(wave, rows);
+        run_by_tiles(wave, rows);
       }
     }
   }
@@ -203,7 +203,7 @@ class Experts {
   }
 
   // Computes a wave by tiles.
-  void many(const std::vector<Segment>& wave, std::span<const Sent> rows) {
+  void run_by_tiles(const std::vector<Segment>& wave, std::span<const Sent> rows) {
     float* in = packed_wave(scratch_.rows, wave, dim());
     float* hidden = packed_wave(scratch_.prepared, wave, hidden_dim());
     float* weighed = weighed_rows(rows.size());
@@ -308,7 +308,7 @@ class Experts {
   }
 
   // Computes a wave by dot products.
-  void few(const std::vector<Segment>& wave, std::span<const Sent> rows) {
+  void run_by_dots(const std::vector<Segment>& wave, std::span<const Sent> rows) {
     const auto n = static_cast<int64_t>(rows.size());
     const int64_t stride = dot_stride(form_, dim()),
                   hidden_stride = dot_stride(form_, hidden_dim());
@@ -382,9 +382,9 @@ void cpu_experts(const CpuContext& cpu, ExpertScratch& scratch, const RoutedRows
   FP8KV_ASSERT(x.dtype == DType::f32 && out.dtype == DType::f32 && x.shape == out.shape);
   const bool coded = !matrices.codes.empty();
   // The rows that `down` multiplies arrive strip by strip from gate and up.
-  const ProductWay way = product_way(
+  const ProductMethod method = product_method(
       cpu.kernels, {matrices.dtype, coded, x.shape[0], cpu.computed_as.rows}, RowsCome::in_parts);
-  Experts(cpu, scratch, rows, matrices, way.form).run(routed, way.dots);
+  Experts(cpu, scratch, rows, matrices, method.form).run(routed, method.dots);
 }
 
 }  // namespace fp8kv

@@ -96,8 +96,8 @@ std::vector<Piece> make_pieces(const Block& block, int64_t threads, int64_t n_ro
   return pieces;
 }
 
-void multiply(const CpuContext& cpu, RowForm form, LinearScratch& scratch, const ConstTensorView& x,
-              std::span<const Projection* const> projections) {
+void multiply_by_tiles(const CpuContext& cpu, RowForm form, LinearScratch& scratch,
+                       const ConstTensorView& x, std::span<const Projection* const> projections) {
   const int64_t n = x.shape[0];
   const int64_t in_dim = x.shape[1];
   const int64_t row_blocks = divide_up(n, kBlockRows);
@@ -126,8 +126,8 @@ void multiply(const CpuContext& cpu, RowForm form, LinearScratch& scratch, const
 constexpr int64_t kDotJob = 64;
 
 // Activations for the dot products: in place, or prepared in `scratch`.
-DotRows prepare_few(const CpuKernels& kernels, RowForm form, const ConstTensorView& x,
-                    Scratch& scratch) {
+DotRows prepare_dot_rows(const CpuKernels& kernels, RowForm form, const ConstTensorView& x,
+                         Scratch& scratch) {
   const int64_t n = x.shape[0], in_dim = x.shape[1], stride = dot_stride(form, in_dim);
   if (form == RowForm::plain) return {kernels, form, x.as<float>(), stride, n};
   float* rows = scratch.floats(static_cast<size_t>(n * stride));
@@ -156,9 +156,9 @@ void dot_rows(const DotRows& rows, const Projection& projection, int64_t begin,
                 });
 }
 
-void multiply_few(const CpuContext& cpu, RowForm form, LinearScratch& scratch,
-                  const ConstTensorView& x, std::span<const Projection* const> projections) {
-  const DotRows rows = prepare_few(cpu.kernels, form, x, scratch.rows);
+void multiply_by_dots(const CpuContext& cpu, RowForm form, LinearScratch& scratch,
+                      const ConstTensorView& x, std::span<const Projection* const> projections) {
+  const DotRows rows = prepare_dot_rows(cpu.kernels, form, x, scratch.rows);
   std::vector<std::pair<const Projection*, int64_t>> jobs;
   for (const Projection* each : projections) {
     for (int64_t at = 0; at < each->weight.shape[0]; at += kDotJob) jobs.emplace_back(each, at);
@@ -182,15 +182,16 @@ void cpu_linear(const CpuContext& cpu, LinearScratch& scratch, const ConstTensor
     left.push_back(&each);
   }
   while (!left.empty()) {
-    const auto way_of = [&](const Projection* each) {
-      return product_way(cpu.kernels, {each->weight.dtype, each->codes.has_value(), x.shape[0],
-                                       cpu.computed_as.rows});
+    const auto method_of = [&](const Projection* each) {
+      return product_method(cpu.kernels, {each->weight.dtype, each->codes.has_value(), x.shape[0],
+                                          cpu.computed_as.rows});
     };
-    const ProductWay way = way_of(left.front());
-    const auto others = std::stable_partition(
-        left.begin(), left.end(), [&](const Projection* each) { return way_of(each) == way; });
+    const ProductMethod method = method_of(left.front());
+    const auto others =
+        std::stable_partition(left.begin(), left.end(),
+                              [&](const Projection* each) { return method_of(each) == method; });
     const std::span alike(left.begin(), others);
-    (way.dots ? multiply_few : multiply)(cpu, way.form, scratch, x, alike);
+    (method.dots ? multiply_by_dots : multiply_by_tiles)(cpu, method.form, scratch, x, alike);
     left.erase(left.begin(), others);
   }
 }

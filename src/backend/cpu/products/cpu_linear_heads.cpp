@@ -39,7 +39,7 @@ struct Op {
 };
 
 // Few rows: dot products along the rows of a head's matrix.
-void multiply_few(const Op& op, ThreadPool& pool, LinearScratch& scratch) {
+void multiply_by_dots(const Op& op, ThreadPool& pool, LinearScratch& scratch) {
   const int64_t stride = dot_stride(op.form, op.in_dim);
   float* rows = scratch.rows.floats(static_cast<size_t>(op.n_heads * op.n * stride));
   pool.run(op.n_heads, [&](int64_t head, int /*thread*/) {
@@ -88,16 +88,16 @@ void multiply_job(const Op& op, int64_t head, int64_t first, int64_t end, Scratc
 
 void cpu_linear_heads(const CpuContext& cpu, LinearScratch& scratch, const ConstHeadColumns& x,
                       const ConstTensorView& weights, const HeadColumns& out) {
-  const ProductWay way =
-      product_way(cpu.kernels, {weights.dtype, false, x.rows.shape[0], cpu.computed_as.rows});
-  const Op op{cpu.kernels, way.form, x, weights, out};
+  const ProductMethod method =
+      product_method(cpu.kernels, {weights.dtype, false, x.rows.shape[0], cpu.computed_as.rows});
+  const Op op{cpu.kernels, method.form, x, weights, out};
   FP8KV_ASSERT(x.rows.dtype == DType::f32 && out.rows.dtype == DType::f32);
   FP8KV_ASSERT(x.first + op.in_dim <= x.rows.shape[2]);
   FP8KV_ASSERT(out.first + op.out_dim <= out.rows.shape[2]);
   if (op.n == 0) return;
   scratch.threads.resize(static_cast<size_t>(cpu.pool.threads()));
   scratch.codes.resize(static_cast<size_t>(cpu.pool.threads()));
-  if (way.dots) return multiply_few(op, cpu.pool, scratch);
+  if (method.dots) return multiply_by_dots(op, cpu.pool, scratch);
   const int64_t parts = divide_up(op.n, kJobRows);
   cpu.pool.run(op.n_heads * parts, [&](int64_t job, int thread) {
     const int64_t head = job / parts, part = job % parts;

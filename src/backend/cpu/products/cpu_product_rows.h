@@ -42,17 +42,19 @@ struct PackedRows {
   int64_t block() const { return step_elements(form); }
   int64_t blocks() const { return divide_up(in_dim, block()); }
   // Rows that the memory has room for.
-  int64_t room() const { return is_for_unit(form) ? divide_up(n, kPackRows) * kPackRows : n; }
-  size_t floats() const {
-    const int64_t of_scales = form == RowForm::unit_f16 ? room() : 0;
-    return static_cast<size_t>(blocks() * room() * kTileStride + of_scales);
+  int64_t padded_rows() const {
+    return is_for_unit(form) ? divide_up(n, kPackRows) * kPackRows : n;
   }
-  // [room]; null: the form has no scales
+  size_t floats() const {
+    const int64_t of_scales = form == RowForm::unit_f16 ? padded_rows() : 0;
+    return static_cast<size_t>(blocks() * padded_rows() * kTileStride + of_scales);
+  }
+  // [padded_rows]; null: the form has no scales
   float* scales() const {
-    return form == RowForm::unit_f16 ? data + blocks() * room() * kTileStride : nullptr;
+    return form == RowForm::unit_f16 ? data + blocks() * padded_rows() * kTileStride : nullptr;
   }
   float* at(int64_t k_block, int64_t row) const {
-    return data + (k_block * room() + row) * kTileStride;
+    return data + (k_block * padded_rows() + row) * kTileStride;
   }
   int depth(int64_t k_block) const {
     return static_cast<int>(std::min(block(), in_dim - k_block * block()));

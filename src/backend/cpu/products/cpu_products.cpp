@@ -54,7 +54,7 @@ void pack_strip(const TileRows& rows, const StripWeight& weight, int64_t strip, 
   const int width = rows.kernels.strip, depth = rows.packed.depth(k_block);
   const int64_t element = static_cast<int64_t>(dtype_bytes(view.dtype));
   const int64_t row_bytes = rows.packed.in_dim * element, first = k_block * rows.packed.block();
-  uint16_t* decoded = coded == nullptr ? nullptr : room_for(memory.codes, width * depth);
+  uint16_t* decoded = coded == nullptr ? nullptr : decode_buffer(memory.codes, width * depth);
   const std::byte* from[kMaxStrip];
   for (int j = 0; j < width; ++j) {
     const int64_t row = strip * width + j;
@@ -128,11 +128,12 @@ void multiply_strip(const TileRows& rows, int64_t k_block, int64_t strip, const 
 
 }  // namespace
 
-ProductWay product_way(const CpuKernels& kernels, const ProductInputs& inputs, RowsCome come) {
+ProductMethod product_method(const CpuKernels& kernels, const ProductInputs& inputs,
+                             RowsCome come) {
   const bool bf16 = inputs.weight == DType::bf16, f16 = inputs.weight == DType::f16;
-  const bool few = inputs.computed_as > 0 ? inputs.computed_as <= kMostNamedDotRows
-                                          : inputs.rows <= kMostDotRows;
-  const bool dots = kernels.dots.f32 != nullptr && few;
+  const bool few_rows = inputs.computed_as > 0 ? inputs.computed_as <= kMostNamedDotRows
+                                               : inputs.rows <= kMostDotRows;
+  const bool dots = kernels.dots.f32 != nullptr && few_rows;
   // Dot products are faster for few rows with codes, and with f16 in parts: a unit needs such
   // weights decoded, or split, before.
   if (kernels.matrix_unit != nullptr && (bf16 || f16)) {
@@ -216,7 +217,7 @@ void DotWeights::go_to(int64_t first, int64_t count) {
     rows_[static_cast<size_t>(w)] = first + std::min(w, count - 1);
   }
   if (coded_ && !decoded_) return;
-  uint16_t* to = decoded_ ? room_for(scratch_, kDotWeights * in_dim()) : nullptr;
+  uint16_t* to = decoded_ ? decode_buffer(scratch_, kDotWeights * in_dim()) : nullptr;
   for (size_t w = 0; w < kDotWeights; ++w) {
     if (decoded_) {
       coded_->decode(rows_[w], 0, in_dim(), to);

@@ -29,12 +29,12 @@ constexpr int64_t part_begin(int64_t n, int64_t parts, int64_t part) {
 }
 
 // How rows are multiplied with weights.
-struct ProductWay {
+struct ProductMethod {
   RowForm form;
   bool dots;  // by dot products along the weights; else in strips
-  bool operator==(const ProductWay&) const = default;
+  bool operator==(const ProductMethod&) const = default;
 };
-// The weights of a product and the size of its step, which decide the way.
+// The weights of a product and the size of its step, which decide the method.
 struct ProductInputs {
   DType weight;
   bool coded;               // the weight has codes, which decode to its type
@@ -44,8 +44,8 @@ struct ProductInputs {
 // Whether all elements of a row are there before it is packed. In parts, the largest number of a
 // row is unknown.
 enum class RowsCome { whole, in_parts };
-ProductWay product_way(const CpuKernels& kernels, const ProductInputs& inputs,
-                       RowsCome come = RowsCome::whole);
+ProductMethod product_method(const CpuKernels& kernels, const ProductInputs& inputs,
+                             RowsCome come = RowsCome::whole);
 
 // Weights whose products are computed together.
 int64_t strip_width(const CpuKernels& kernels, RowForm form);

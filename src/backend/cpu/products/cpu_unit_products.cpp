@@ -51,9 +51,9 @@ class Strips {
         blocks_(divide_up(rows.first_row + rows.n_rows, kUnitRows) - first_) {}
 
   int64_t blocks() const { return blocks_; }
-  bool few() const { return blocks_ <= kMostBlocksInPlace; }
+  bool has_few_blocks() const { return blocks_ <= kMostBlocksInPlace; }
   bool in_place() const {
-    return coded_ == nullptr && parts_ == 1 && few() && packed_.in_dim % kUnitDepth == 0;
+    return coded_ == nullptr && parts_ == 1 && has_few_blocks() && packed_.in_dim % kUnitDepth == 0;
   }
 
   // Adds a k block to the sums of a strip; the first block sets them. `next` is the step that
@@ -86,7 +86,7 @@ class Strips {
       ahead.weights = at(next);
       ahead.row_bytes = row_bytes();
     }
-    if (!few() && now.k_block + 1 < packed_.blocks()) {
+    if (!has_few_blocks() && now.k_block + 1 < packed_.blocks()) {
       const int64_t words = blocks_ * kUnitRows * kTileStride;
       const int64_t share = (now.strip - range_.first) * words / range_.count;
       ahead.rows = packed_.at(now.k_block + 1, first_ * kUnitRows) + share;
@@ -98,7 +98,7 @@ class Strips {
   void pack(const Step& step) const {
     const int64_t depth = packed_.depth(step.k_block);
     const std::byte* from[kUnitWeights];
-    uint16_t* decoded = coded_ == nullptr ? nullptr : room_for(scratch_, kUnitWeights * depth);
+    uint16_t* decoded = coded_ == nullptr ? nullptr : decode_buffer(scratch_, kUnitWeights * depth);
     for (int64_t j = 0; j < kUnitWeights; ++j) {
       const int64_t row = step.strip * kUnitWeights + j;
       if (row >= weight_.shape[0]) {
@@ -152,8 +152,8 @@ void multiply_unit_strips(const TileRows& rows, const StripWeight& weight, const
   // cache.
   const int64_t k_blocks = rows.packed.blocks(), n_steps = k_blocks * range.count;
   const auto step_at = [&](int64_t i) {
-    return strips.few() ? Step{range.first + i / k_blocks, i % k_blocks}
-                        : Step{range.first + i % range.count, i / range.count};
+    return strips.has_few_blocks() ? Step{range.first + i / k_blocks, i % k_blocks}
+                                   : Step{range.first + i % range.count, i / range.count};
   };
   for (int64_t i = 0; i < n_steps; ++i) {
     const Step now = step_at(i), next = step_at(std::min(i + 1, n_steps - 1));
