@@ -29,7 +29,8 @@ void GatedStreams::read(const HyperWeights& weights, const ConstTensorView& x,
   backend_.activate(Activation::silu, down, std::nullopt);
   backend_.linear(down, std::array{project_to(weights.up.value(), gates)});
   backend_.activate(Activation::sigmoid, gates, normed);
-  backend_.mix_streams(apart(gates, dim_), even_.first(n), {.onto = false}, apart(out, dim_));
+  backend_.mix_streams(by_stream(gates, dim_), even_.first(n), {.onto = false},
+                       by_stream(out, dim_));
 }
 
 void GatedStreams::share(const HyperWeights& weights, const TensorView& out) {

@@ -58,13 +58,13 @@ TensorView HyperForward::read(const HyperWeights& weights, const ConstTensorView
     return in;
   }
   share(weights, x, {.read = read_.first(n), .write = write_.first(n)});
-  backend_.mix_streams(apart(x, dim_), read_.first(n), {.onto = false}, apart(in, dim_));
+  backend_.mix_streams(by_stream(x, dim_), read_.first(n), {.onto = false}, by_stream(in, dim_));
   return in;
 }
 
 void HyperForward::write(const ConstTensorView& made, const TensorView& x) {
   const StreamSum sum{.more = gated_ ? GatedStreams::kMoreWritten : 0.0f};
-  backend_.mix_streams(apart(made, dim_), write_.first(x.shape[0]), sum, apart(x, dim_));
+  backend_.mix_streams(by_stream(made, dim_), write_.first(x.shape[0]), sum, by_stream(x, dim_));
 }
 
 void HyperForward::merge(const HyperWeights& weights, const ConstTensorView& x,
@@ -74,7 +74,8 @@ void HyperForward::merge(const HyperWeights& weights, const ConstTensorView& x,
   backend_.embed(x, rows, chosen);
   if (gated_) return gated_->read(weights, chosen, out);
   share(weights, chosen, {.read = read_.first(n)});
-  backend_.mix_streams(apart(chosen, dim_), read_.first(n), {.onto = false}, apart(out, dim_));
+  backend_.mix_streams(by_stream(chosen, dim_), read_.first(n), {.onto = false},
+                       by_stream(out, dim_));
 }
 
 }  // namespace fp8kv

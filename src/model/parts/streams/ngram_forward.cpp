@@ -24,9 +24,9 @@ void NgramForward::run(const NgramWeights& weights, const ConstTensorView& rows,
                   std::array{project_to(weights.key, keys), project_to(weights.value, value)});
   norm_streams(backend_, keys, weights.key_norm, keys);
   norm_streams(backend_, x, weights.query_norm, queries);
-  backend_.stream_gates(apart(keys, dim_), apart(queries, dim_), gates);
+  backend_.stream_gates(by_stream(keys, dim_), by_stream(queries, dim_), gates);
   const TensorView gated = keys;  // the keys have had their use
-  backend_.mix_streams(apart(value, dim_), gates, {.onto = false}, apart(gated, dim_));
+  backend_.mix_streams(by_stream(value, dim_), gates, {.onto = false}, by_stream(gated, dim_));
   backend_.add(x, gated, 1.0f);
   const TensorView mixed = queries;
   norm_streams(backend_, gated, weights.conv_norm, mixed);

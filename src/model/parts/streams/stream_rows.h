@@ -10,7 +10,7 @@ namespace fp8kv {
 
 // Rows x [n, streams * dim] with their streams as a dimension: [n, streams, dim].
 template <typename View>
-View apart(const View& x, int64_t dim) {
+View by_stream(const View& x, int64_t dim) {
   return {x.data, x.dtype, Shape{x.shape[0], x.shape.elements() / x.shape[0] / dim, dim}};
 }
 

@@ -69,7 +69,7 @@ void StreamsForward::predict(const StreamWeights& weights, const TensorView& x) 
   const TensorView routed = route(weights, active(x));
   const TensorView shares = shares_.first(x.shape[0]);
   backend_.linear(routed, std::array{project_to(weights.predict, shares)});
-  backend_.mix_streams(apart(x, dim_), shares, {}, apart(x, dim_));
+  backend_.mix_streams(by_stream(x, dim_), shares, {}, by_stream(x, dim_));
 }
 
 TensorView StreamsForward::active(const ConstTensorView& x) {
@@ -89,7 +89,7 @@ void StreamsForward::correct(const StreamWeights& weights, const TensorView& mad
   const TensorView predicted = other_.first(n);
   copy_stream(backend_, x, streams_.active, predicted);
   backend_.add(made, predicted, -1.0f);
-  backend_.mix_streams(apart(made, dim_), shares, {.more = 1.0f}, apart(x, dim_));
+  backend_.mix_streams(by_stream(made, dim_), shares, {.more = 1.0f}, by_stream(x, dim_));
 }
 
 TensorView StreamsForward::for_input(const StreamWeights& weights, const ConstTensorView& x) {
@@ -99,7 +99,7 @@ TensorView StreamsForward::for_input(const StreamWeights& weights, const ConstTe
 }
 
 void StreamsForward::add_to_others(const ConstTensorView& y, const TensorView& x) {
-  backend_.mix_streams(apart(y, dim_), but_first_.first(x.shape[0]), {}, apart(x, dim_));
+  backend_.mix_streams(by_stream(y, dim_), but_first_.first(x.shape[0]), {}, by_stream(x, dim_));
 }
 
 void StreamsForward::merge(std::span<const Linear> weights, const ConstTensorView& x,
