@@ -46,9 +46,9 @@ bool has_rows_of_all(const ModelConfig& config) {
 }
 
 // The matrices of `written` that are parts of a tensor with all experts.
-std::vector<RowsApart> rows_apart(const ModelTensor& tensor,
-                                  const std::vector<ModelTensor>& written) {
-  std::vector<RowsApart> all;
+std::vector<SplitMatrix> split_matrices(const ModelTensor& tensor,
+                                        const std::vector<ModelTensor>& written) {
+  std::vector<SplitMatrix> all;
   for (const ModelTensor& one : written) {
     if (one.expert < 0 || one.is_bias) continue;
     for (const TensorPart& part : tensor.parts) {
@@ -118,9 +118,9 @@ LinearChoice choose_linears(const Checkpoint& checkpoint, const ModelConfig& con
       if (use == MatrixUse::left_alone) {
         ignore.insert(module_of(tensor.name));
       } else if (takes_apart && is_of_all_experts(tensor)) {
-        for (RowsApart& rows : rows_apart(tensor, written)) {
+        for (SplitMatrix& rows : split_matrices(tensor, written)) {
           choice.quantised.insert(rows.name);
-          choice.apart[tensor.name].push_back(std::move(rows));
+          choice.split[tensor.name].push_back(std::move(rows));
         }
       } else {
         check_layout(checkpoint, tensor);

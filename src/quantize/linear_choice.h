@@ -13,8 +13,8 @@
 
 namespace fp8kv {
 
-// Rows of a tensor that become a matrix of their own.
-struct RowsApart {
+// A matrix that a tensor with all experts is split into.
+struct SplitMatrix {
   std::string name;
   int64_t first_row = 0;  // in the tensor [experts, rows, columns], counted over all experts
   Shape shape;
@@ -23,7 +23,7 @@ struct RowsApart {
 struct LinearChoice {
   std::set<std::string> quantised;  // matrices, by the names that they are written with
   // Tensors that hold the rows of all experts, and the matrices that they are split into.
-  std::map<std::string, std::vector<RowsApart>> apart;
+  std::map<std::string, std::vector<SplitMatrix>> split;
   // The unquantised modules with a matrix, as an `ignore` list of compressed-tensors. It has
   // lm_head (even without a tensor), routers, and projections of the embedding. Parts outside the
   // language model appear as patterns of their names.

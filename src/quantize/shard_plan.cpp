@@ -66,10 +66,10 @@ float input_amax_of(const std::string& weight, const std::map<std::string, float
 
 // The tensor itself, or the matrices that it is split into.
 std::vector<MovedTensor> moved(const TensorEntry& entry, const LinearChoice& choice) {
-  const auto apart = choice.apart.find(entry.name);
-  if (apart == choice.apart.end()) return {MovedTensor{.from = entry}};
+  const auto split = choice.split.find(entry.name);
+  if (split == choice.split.end()) return {MovedTensor{.from = entry}};
   std::vector<MovedTensor> all;
-  for (const RowsApart& rows : apart->second) {
+  for (const SplitMatrix& rows : split->second) {
     const uint64_t row_bytes = static_cast<uint64_t>(rows.shape[1]) * dtype_bytes(entry.dtype);
     const uint64_t begin = entry.begin + static_cast<uint64_t>(rows.first_row) * row_bytes;
     const uint64_t end = begin + static_cast<uint64_t>(rows.shape[0]) * row_bytes;

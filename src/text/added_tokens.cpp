@@ -77,7 +77,7 @@ bool AddedTokens::put(Token token, std::string text) {
   if (token.special) special_.insert(token.content);
   end_id_ = std::max(end_id_, token.id + 1);
   const int32_t id = token.id;
-  by_id_.emplace(id, Entry{std::move(token), std::move(text)});
+  by_id_.emplace(id, SearchedToken{std::move(token), std::move(text)});
   return true;
 }
 

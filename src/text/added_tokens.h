@@ -82,7 +82,7 @@ class AddedTokens {
   int32_t end_id() const { return end_id_; }  // one past the largest id; 0 if there are no tokens
 
  private:
-  struct Entry {
+  struct SearchedToken {
     Token token;
     std::string text;  // searched in the text, and shown by decoding
   };
@@ -94,7 +94,7 @@ class AddedTokens {
   // Returns false if another token looks the same in the text.
   bool put(Token token, std::string text);
 
-  std::unordered_map<int32_t, Entry> by_id_;
+  std::unordered_map<int32_t, SearchedToken> by_id_;
   std::unordered_map<std::string, int32_t> ids_;
   std::unordered_set<std::string> special_;
   ByteTrie finders_[2];  // before and after normalisation

@@ -246,7 +246,7 @@ RoleTensor tensor_of(TensorRole role, const ModelConfig& config, int64_t layer) 
 }
 
 // The expert, head, stream or file that a tensor belongs to; -1: to none, or to all.
-struct Of {
+struct TensorOwner {
   int64_t expert = -1;
   int64_t head = -1;
   int64_t stream = -1;
@@ -254,17 +254,17 @@ struct Of {
 };
 
 // Adds a row's weight and, if it has one, its bias.
-void add_tensor(const TensorRow& row, const ModelConfig& config, int64_t layer, const Of& of,
-                std::vector<ModelTensor>& out) {
+void add_tensor(const TensorRow& row, const ModelConfig& config, int64_t layer,
+                const TensorOwner& owner, std::vector<ModelTensor>& out) {
   const TensorRole role = row.roles.front();
   const RoleTensor first = tensor_of(role, config, layer);
   ModelTensor weight;
-  weight.name = module_name(row, config, layer,
-                            std::max({of.expert, of.head, of.stream, of.file, int64_t{0}}));
-  weight.expert = of.expert;
-  weight.head = of.head;
-  weight.file = of.file;
-  weight.stream = of.stream;
+  const auto& [expert, head, stream, file] = owner;
+  weight.name = module_name(row, config, layer, std::max({expert, head, stream, file, int64_t{0}}));
+  weight.expert = expert;
+  weight.head = head;
+  weight.file = file;
+  weight.stream = stream;
   weight.layout = row.layout;
   weight.own_blocks = row.own_blocks;
   weight.groups = groups_of(row.layout, config);
@@ -287,9 +287,9 @@ void add_tensor(const TensorRow& row, const ModelConfig& config, int64_t layer, 
                  : first.shape.rank() == 3       ? Shape{rows, first.shape[1], first.shape[2]}
                  : turned                        ? Shape{first.shape[1], rows}
                                                  : Shape{rows, first.shape[1]};
-  const bool of_all = is_of_expert(role) && of.expert < 0;
+  const bool of_all = is_of_expert(role) && expert < 0;
   if (of_all) weight.shape = {config.experts->count, weight.shape[0], weight.shape[1]};
-  if (of.head >= 0) weight.shape = {first.shape[1]};
+  if (head >= 0) weight.shape = {first.shape[1]};
   const bool bare = role == choice_bias || row.bare;
   std::optional<ModelTensor> bias;
   if (first.has_bias) {

@@ -37,19 +37,19 @@ class Vocabulary {
   static int64_t id_limit(size_t count);
 
  private:
-  struct Entry {
+  struct StoredToken {
     uint32_t begin;
     uint32_t length;
     int32_t id;
   };
-  std::string_view text_of(const Entry& entry) const {
-    return std::string_view(bytes_).substr(entry.begin, entry.length);
+  std::string_view text_of(const StoredToken& token) const {
+    return std::string_view(bytes_).substr(token.begin, token.length);
   }
   size_t slot_of(std::string_view token) const;
   void put(size_t slot, std::string_view token, int32_t id);
 
   std::string bytes_;  // all tokens, one after the other
-  std::vector<Entry> entries_;
+  std::vector<StoredToken> entries_;
   std::vector<uint32_t> slots_;        // hash table of entry index plus one; 0: empty
   std::vector<uint32_t> index_of_id_;  // entry index plus one, by id; 0: none
 };
