@@ -149,9 +149,9 @@ Axis axis_over(const std::vector<double>& values, bool log, double from, double 
   }
   axis.low = std::min(*least, 0.0);
   axis.high = std::max(*most, 0.0);
-  const double room = 0.06 * (axis.high - axis.low);
-  if (axis.low < 0) axis.low -= room;
-  axis.high += room;
+  const double margin = 0.06 * (axis.high - axis.low);
+  if (axis.low < 0) axis.low -= margin;
+  axis.high += margin;
   if (axis.high <= axis.low) axis.high = axis.low + 1;
   return axis;
 }

@@ -50,13 +50,13 @@ BlockFile::BlockFile(std::filesystem::path path, bool direct) : path_(std::move(
   });
 }
 
-std::byte* BlockFile::read(uint64_t offset, size_t length, std::span<std::byte> room) const {
+std::byte* BlockFile::read(uint64_t offset, size_t length, std::span<std::byte> buffer) const {
   const size_t before = direct_ ? offset % kAlignment : 0;
   const size_t needed = before + length;
   const size_t asked = direct_ ? (needed + kAlignment - 1) / kAlignment * kAlignment : needed;
-  FP8KV_ASSERT(asked <= room.size());
+  FP8KV_ASSERT(asked <= buffer.size());
   for (size_t done = 0; done < needed;) {
-    const ssize_t got = ::pread(*descriptor_, room.data() + done, asked - done,
+    const ssize_t got = ::pread(*descriptor_, buffer.data() + done, asked - done,
                                 static_cast<off_t>(offset - before + done));
     if (got < 0 && errno == EINTR) continue;
     if (got < 0 && errno == EINVAL && done == 0 && stop_direct(*descriptor_)) continue;
@@ -69,7 +69,7 @@ std::byte* BlockFile::read(uint64_t offset, size_t length, std::span<std::byte> 
       throw ended_early(*descriptor_, path_);
     }
   }
-  return room.data() + before;
+  return buffer.data() + before;
 }
 
 }  // namespace fp8kv

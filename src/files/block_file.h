@@ -22,10 +22,10 @@ class BlockFile {
   // Whether reads bypass the page cache.
   bool direct() const { return direct_; }
 
-  // Reads `length` bytes at `offset` to some place in `room`, and returns that place. Throws if the
-  // file ends early or cannot be read. May be called from several threads. REQUIRES `room` aligned
-  // to kAlignment, with length + 2 * kAlignment bytes.
-  std::byte* read(uint64_t offset, size_t length, std::span<std::byte> room) const;
+  // Reads `length` bytes at `offset` to some place in `buffer`, and returns that place. Throws if
+  // the file ends early or cannot be read. May be called from several threads. REQUIRES `buffer`
+  // aligned to kAlignment, with length + 2 * kAlignment bytes.
+  std::byte* read(uint64_t offset, size_t length, std::span<std::byte> buffer) const;
 
  private:
   std::filesystem::path path_;

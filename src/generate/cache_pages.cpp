@@ -46,13 +46,13 @@ int64_t choose_pages(uint64_t limit_bytes, const Backend& backend, const Runner&
   const uint64_t fixed = runner.weight_bytes() + runner.working_bytes() + padding;
   const std::optional<DeviceMemory> memory = backend.memory();
   const std::optional<uint64_t> free = memory ? memory->free : std::nullopt;
-  uint64_t room = 0;  // bytes for pages
+  uint64_t bytes_for_pages = 0;
   std::string found;
   if (limit_bytes > 0) {
-    room = limit_bytes > fixed ? limit_bytes - fixed : 0;
+    bytes_for_pages = limit_bytes > fixed ? limit_bytes - fixed : 0;
   } else if (free) {
     const auto usable = static_cast<uint64_t>(static_cast<double>(*free) * kShareOfFree);
-    room = usable > padding ? usable - padding : 0;
+    bytes_for_pages = usable > padding ? usable - padding : 0;
     found = cat("the device has ", human_bytes(*free), " left: ");
   } else {
     const auto share = static_cast<int64_t>(machine_memory().total_bytes / 4 / page_bytes);
@@ -61,7 +61,7 @@ int64_t choose_pages(uint64_t limit_bytes, const Backend& backend, const Runner&
                : std::clamp<int64_t>(demand.at_once, 1, std::max<int64_t>(share, 1));
   }
   const auto pages = static_cast<int64_t>(
-      std::min<uint64_t>(room / page_bytes, static_cast<uint64_t>(kMostPages)));
+      std::min<uint64_t>(bytes_for_pages / page_bytes, static_cast<uint64_t>(kMostPages)));
   if (pages >= demand.least) return std::min(pages, std::max(demand.all, demand.at_once));
   const uint64_t needed = static_cast<uint64_t>(demand.least) * page_bytes;
   throw Error(cat(found, enough_bytes(needed),
@@ -69,7 +69,7 @@ int64_t choose_pages(uint64_t limit_bytes, const Backend& backend, const Runner&
                   count_of(static_cast<uint64_t>(demand.least), "page"), ") beside ",
                   human_bytes(runner.weight_bytes()), " of weights and ",
                   human_bytes(runner.working_bytes() + padding), " of working memory, and ",
-                  human_bytes(room), " are left for it"),
+                  human_bytes(bytes_for_pages), " are left for it"),
               limit_bytes > 0 ? cat("give at least ", enough_bytes(fixed + needed),
                                     ", a shorter prompt, fewer new tokens, or an FP8 cache")
                               : "give a shorter prompt, fewer new tokens, a smaller batch or an "

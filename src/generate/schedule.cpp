@@ -137,16 +137,16 @@ class Schedule {
   // Runs one step of prompts in order of arrival. So pages that a prompt shares with an earlier one
   // are computed before it or in the same step.
   void prefill() {
-    int64_t room = options_.chunk_rows;
+    int64_t rows_left = options_.chunk_rows;
     std::vector<StepPart> parts;
     std::vector<Active*> members;
     for (Active& sequence : active_) {
-      if (room == 0) break;
+      if (rows_left == 0) break;
       if (!sequence.in_prompt()) continue;
       const int64_t begin = sequence.cached.tokens;
-      const int64_t count = std::min(room, sequence.prompt_size() - begin);
+      const int64_t count = std::min(rows_left, sequence.prompt_size() - begin);
       extend(sequence, count);
-      room -= count;
+      rows_left -= count;
       const std::span<const int32_t> ids(sequence.ids);
       StepPart part{ids.subspan(static_cast<size_t>(begin), static_cast<size_t>(count)),
                     &sequence.cached,

@@ -90,19 +90,19 @@ class ScoredBatch {
  private:
   // Runs the pieces in steps of at most `step_rows_` tokens, and splits a piece at a full step.
   void compute(const std::vector<Piece>& pieces) {
-    int64_t room = step_rows_;
+    int64_t rows_left = step_rows_;
     std::vector<Piece> step;
     for (Piece rest : pieces) {
       while (rest.begin < rest.end) {
         Piece part = rest;
-        part.end = std::min(rest.end, rest.begin + room);
+        part.end = std::min(rest.end, rest.begin + rows_left);
         rest.begin = part.end;
-        room -= part.end - part.begin;
+        rows_left -= part.end - part.begin;
         step.push_back(part);
-        if (room > 0) continue;
+        if (rows_left > 0) continue;
         compute_step(step);
         step.clear();
-        room = step_rows_;
+        rows_left = step_rows_;
       }
     }
     if (!step.empty()) compute_step(step);

@@ -35,18 +35,18 @@ LayerInputs::LayerInputs(const Checkpoint& checkpoint, const ModelConfig& config
   norm_.weight = norm_weight_.view();
 }
 
-void LayerInputs::make_room(int64_t rows) {
-  if (rows <= room_) return;
+void LayerInputs::reserve(int64_t rows) {
+  if (rows <= max_rows_) return;
   const DType activation = backend_.activation_dtype(config_.dtype);
   inputs_ = backend_.allocate(activation, Shape{rows, config_.layer_input_dim});
   tokens_ = backend_.allocate(activation, Shape{rows, config_.layer_input_dim});
   ids_ = backend_.allocate(DType::i32, Shape{rows});
-  room_ = rows;
+  max_rows_ = rows;
 }
 
 TensorView LayerInputs::of(const Step& step, const ConstTensorView& embedded, int64_t index) {
   const int64_t n = step.rows(), width = config_.layer_input_dim;
-  make_room(n);
+  reserve(n);
   const TensorView out = inputs_.first(n), tokens = tokens_.first(n), ids = ids_.first(n);
   const ConstTensorView all = projection_.view();
   const size_t skipped = static_cast<size_t>(index * width * config_.dim) * dtype_bytes(all.dtype);

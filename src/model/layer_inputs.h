@@ -29,7 +29,7 @@ class LayerInputs {
   }
 
  private:
-  void make_room(int64_t rows);
+  void reserve(int64_t rows);
 
   Backend& backend_;
   const ModelConfig& config_;
@@ -37,9 +37,9 @@ class LayerInputs {
   Tensor projection_;   // [n_layers * layer_input_dim, dim]
   Tensor norm_weight_;  // [layer_input_dim]
   Norm norm_;
-  int64_t room_ = 0;        // rows of the buffers below
-  Tensor inputs_, tokens_;  // [room_, layer_input_dim]
-  Tensor ids_;              // [room_] i32
+  int64_t max_rows_ = 0;    // rows of the buffers below
+  Tensor inputs_, tokens_;  // [max_rows_, layer_input_dim]
+  Tensor ids_;              // [max_rows_] i32
   std::vector<int32_t> host_ids_;
 };
 

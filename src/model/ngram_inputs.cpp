@@ -48,8 +48,8 @@ void NgramInputs::check_numbers(const Checkpoint& checkpoint, int64_t index, con
               "correct seed, ngram_size, heads_per_ngram, ngram_vocab_size_base or vocab_size");
 }
 
-void NgramInputs::make_room(int64_t rows) {
-  if (rows <= room_) return;
+void NgramInputs::reserve(int64_t rows) {
+  if (rows <= max_rows_) return;
   const int64_t count = rows * config_.ngrams->tables();
   const Shape shape{count, config_.ngrams->row_dim()};
   stored_ = backend_.allocate(config_.dtype, shape);
@@ -58,7 +58,7 @@ void NgramInputs::make_room(int64_t rows) {
   std::vector<int32_t> numbers(static_cast<size_t>(count));
   std::iota(numbers.begin(), numbers.end(), 0);
   backend_.copy_in(numbers_.view(), host_view(numbers));
-  room_ = rows;
+  max_rows_ = rows;
 }
 
 std::optional<ConstTensorView> NgramInputs::of(const Step& step, int64_t index) {
@@ -66,7 +66,7 @@ std::optional<ConstTensorView> NgramInputs::of(const Step& step, int64_t index) 
   if (found == layers_.end()) return std::nullopt;
   const Layer& layer = found->second;
   const NgramConfig& ngrams = *config_.ngrams;
-  make_room(step.rows());
+  reserve(step.rows());
   ids_.clear();
   for (int64_t row = 0; row < step.rows(); ++row) {
     step.newest_first(row, ngrams.longest, newest_first_);

@@ -41,16 +41,16 @@ class NgramInputs {
 
   void check_numbers(const Checkpoint& checkpoint, int64_t index, const char* buffer,
                      std::span<const int64_t> expected) const;
-  void make_room(int64_t rows);
+  void reserve(int64_t rows);
 
   Backend& backend_;
   const ModelConfig& config_;
   std::map<std::string, InputFile> files_;  // by path
   std::map<int64_t, Layer> layers_;
-  int64_t room_ = 0;  // tokens of the buffers below
-  Tensor stored_;     // [room_ * tables, row_dim], of the files' type
-  Tensor rows_;       // [room_ * tables, row_dim] activation dtype
-  Tensor numbers_;    // [room_ * tables] i32: 0, 1, 2, ...
+  int64_t max_rows_ = 0;  // tokens of the buffers below
+  Tensor stored_;         // [max_rows_ * tables, row_dim], of the files' type
+  Tensor rows_;           // [max_rows_ * tables, row_dim] activation dtype
+  Tensor numbers_;        // [max_rows_ * tables] i32: 0, 1, 2, ...
   std::vector<int64_t> ids_;
   std::vector<int32_t> newest_first_;
   std::vector<std::byte> bytes_;

@@ -66,11 +66,11 @@ bool underflows_at_amax(const Evidence& evidence, const Fp8Spec& spec) {
   return amax > 0 && std::log2(amax / spec.min_normal) < kLeastUnderflowMargin;
 }
 
-std::string growth_reason(const std::string& name, double growth, double room) {
+std::string growth_reason(const std::string& name, double growth, double margin) {
   const std::string grew = std::isinf(growth) ? cat(name, " was 0 in half of the text")
                                               : cat(name, " grew by ", fixed(growth * 100, 0),
                                                     " % when the text last doubled");
-  return cat(grew, ", with ", fixed(room, 1), " octaves of room at 1.0");
+  return cat(grew, ", with ", fixed(margin, 1), " octaves of room at 1.0");
 }
 
 TensorCertificate certify_tensor(const std::string& name, const Evidence& evidence,
@@ -100,9 +100,9 @@ TensorCertificate certify_tensor(const std::string& name, const Evidence& eviden
     tensor.reason = name + " underflows at 1.0";
   } else if (!evidence.octaves) {
     tensor.reason = name + " has no octaves";
-  } else if (const double room = tensor.unit.saturation.value_or(INFINITY);
-             room < TextEvidence::room_for(evidence.growth)) {
-    tensor.reason = growth_reason(name, evidence.growth, room);
+  } else if (const double margin = tensor.unit.saturation.value_or(INFINITY);
+             margin < TextEvidence::room_for(evidence.growth)) {
+    tensor.reason = growth_reason(name, evidence.growth, margin);
   } else {
     tensor.verdict = Verdict::unit_safe;
   }

@@ -44,13 +44,13 @@ struct Unpacker::State {
 
   size_t offset() const { return packed.size() - rest.size(); }
 
-  // Into all of `room`, or until the end. Returns how many bytes. What is before a place that
+  // Into all of `to`, or until the end. Returns how many bytes. What is before a place that
   // cannot be unpacked is given first, and its error the next time.
-  size_t unpack(std::span<char> room) {
+  size_t unpack(std::span<char> to) {
     if (failure) std::rethrow_exception(failure);
     size_t got = 0;
     try {
-      packing == Packing::gzip ? unpack_gzip(room, got) : unpack_zstd(room, got);
+      packing == Packing::gzip ? unpack_gzip(to, got) : unpack_zstd(to, got);
     } catch (const Error&) {
       if (got == 0) throw;
       failure = std::current_exception();
@@ -58,9 +58,9 @@ struct Unpacker::State {
     return got;
   }
 
-  void unpack_gzip(std::span<char> room, size_t& got) {
-    gzip.next_out = reinterpret_cast<Bytef*>(room.data());
-    gzip.avail_out = static_cast<uInt>(room.size());
+  void unpack_gzip(std::span<char> to, size_t& got) {
+    gzip.next_out = reinterpret_cast<Bytef*>(to.data());
+    gzip.avail_out = static_cast<uInt>(to.size());
     while (gzip.avail_out > 0 && !ended) {
       // zlib does not write through next_in; its type is not const for historical reasons.
       gzip.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(rest.data()));
@@ -69,7 +69,7 @@ struct Unpacker::State {
       gzip.avail_in = given;
       const int result = inflate(&gzip, Z_NO_FLUSH);
       rest.remove_prefix(given - gzip.avail_in);
-      got = room.size() - gzip.avail_out;
+      got = to.size() - gzip.avail_out;
       if (result == Z_STREAM_END) {
         next_member();
       } else if (result == Z_MEM_ERROR) {
@@ -95,8 +95,8 @@ struct Unpacker::State {
     inflateReset(&gzip);
   }
 
-  void unpack_zstd(std::span<char> room, size_t& got) {
-    ZSTD_outBuffer out{room.data(), room.size(), 0};
+  void unpack_zstd(std::span<char> to, size_t& got) {
+    ZSTD_outBuffer out{to.data(), to.size(), 0};
     while (out.pos < out.size && !ended) {
       ZSTD_inBuffer in{rest.data(), rest.size(), 0};
       const size_t before = out.pos;

@@ -81,11 +81,11 @@ class Layout {
     const size_t last = columns.back();
     const size_t others = least_of(columns) - narrowest_[last];
     const bool breaks = narrowest_[last] < widths_[last];
-    const size_t room = std::min(widths_[last], limit - others);
+    const size_t width = std::min(widths_[last], limit - others);
     std::string out;
     for (const auto& row : cells_.rows) {
       const std::vector<std::string> texts =
-          breaks ? wrapped(row[last], room) : std::vector<std::string>{row[last]};
+          breaks ? wrapped(row[last], width) : std::vector<std::string>{row[last]};
       std::string line;
       for (const size_t column : columns) {
         if (column == last) break;
@@ -93,7 +93,7 @@ class Layout {
       }
       for (size_t i = 0; i < texts.size(); ++i) {
         if (i > 0) line = std::string(others, ' ');
-        line += padded(texts[i], last, room);
+        line += padded(texts[i], last, width);
         line.erase(line.find_last_not_of(' ') + 1);
         out += line + "\n";
       }

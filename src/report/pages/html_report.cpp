@@ -33,17 +33,18 @@ std::string html_report(const EvalReport& report) {
                                 .date = report.date,
                                 .tool_version = report.tool_version}) +
                      verdict_box(loss_class(verdict.loss), verdict.lines);
-  const bool few = report.config.n_layers() <= kFewLayers;
+  const bool few_layers = report.config.n_layers() <= kFewLayers;
   body += section("summary", "The caches compared", summary_table(report));
-  body += section("serving", "How to serve it",
-                  serve_words(report) + folded("Scales of each layer", scales_table(report), few));
+  body += section(
+      "serving", "How to serve it",
+      serve_words(report) + folded("Scales of each layer", scales_table(report), few_layers));
   body += section("ranges", "Do the values fit the format?", range_figures(report));
   body += section("certificate", "Are the scales safe?",
                   certificate_verdict(report) +
-                      folded("Margins of each layer", certificate_table(report), few));
-  body += section(
-      "convergence", "Did the calibration see enough?",
-      convergence_figure(report) + folded("Ranges of each layer", convergence_table(report), few));
+                      folded("Margins of each layer", certificate_table(report), few_layers));
+  body += section("convergence", "Did the calibration see enough?",
+                  convergence_figure(report) +
+                      folded("Ranges of each layer", convergence_table(report), few_layers));
   body += section("errors", "What each layer loses",
                   attention_error_figure(report) + tensor_error_figures(report));
   body += section("depths", "What the text loses, by depth", depth_part(report));

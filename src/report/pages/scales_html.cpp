@@ -48,7 +48,7 @@ std::string serving(const KvScales& scales, const Certificate& certificate,
          command_box({inject_command(scales, about.names), vllm_command(certificate, about.names)});
 }
 
-std::string verdicts(const KvScales& scales, const Certificate& certificate, bool few) {
+std::string verdicts(const KvScales& scales, const Certificate& certificate, bool few_layers) {
   std::string on_fnuz;
   if (formats_served(scales).size() > 1) {
     const std::string other = verdict_line(certify(scales, KvFormat::e4m3fnuz));
@@ -56,7 +56,7 @@ std::string verdicts(const KvScales& scales, const Certificate& certificate, boo
                             other == verdict_line(certificate) ? "the same." : other));
   }
   return certificate_verdict(certificate, kWhose, "values that were seen") + on_fnuz +
-         folded("Margins of each layer", certificate_table(certificate, kWhose), few);
+         folded("Margins of each layer", certificate_table(certificate, kWhose), few_layers);
 }
 
 std::string positions(const PositionsNote& note) {
@@ -97,7 +97,7 @@ std::string provenance(const KvScales& scales, const ScalesPage& about) {
 std::string scales_html(const KvScales& scales, const ScalesPage& about) {
   const Certificate certificate = certify(scales);
   const ScalesSummary summary = summary_of(scales, certificate, about.names);
-  const bool few = static_cast<int64_t>(scales.layers.size()) <= kFewLayers;
+  const bool few_layers = static_cast<int64_t>(scales.layers.size()) <= kFewLayers;
   const std::string half = half_figure(scales);
   std::string body = page_head({.kind = "Scales for an FP8 KV cache",
                                 .name = about.name,
@@ -106,14 +106,14 @@ std::string scales_html(const KvScales& scales, const ScalesPage& about) {
                      summary_box(summary);
   body += section("serving", "How to serve it",
                   serving(scales, certificate, summary, about) +
-                      folded("Scales of each layer", scales_table(scales, kWhose), few));
-  body += section("certificate", "Are the scales safe?", verdicts(scales, certificate, few));
+                      folded("Scales of each layer", scales_table(scales, kWhose), few_layers));
+  body += section("certificate", "Are the scales safe?", verdicts(scales, certificate, few_layers));
   body += section("ranges", "Do the values fit the format?",
                   range_figures(scales) + octave_figure(scales, CacheTensor::k) +
                       octave_figure(scales, CacheTensor::v));
   body += section("evidence", "Did the calibration see enough?",
                   paragraph(evidence_words(scales.provenance) + ".") + half +
-                      folded("Ranges of each layer", half_table(scales), few));
+                      folded("Ranges of each layer", half_table(scales), few_layers));
   body += section("positions", "Which positions were measured?",
                   positions(scales.provenance.positions));
   body += section("provenance", "Where these numbers come from", provenance(scales, about));

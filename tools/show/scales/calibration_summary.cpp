@@ -52,14 +52,14 @@ double slack(const LayerCertificate& layer) {
 std::string tight_words(const char* name, const TensorCertificate& tensor) {
   const double above = tensor.unit.saturation.value_or(INFINITY) - kLeastUnitSaturationMargin;
   if (above <= slack(tensor)) {
-    const double room = tensor.unit.saturation.value_or(0);
+    const double margin = tensor.unit.saturation.value_or(0);
     return cat(name, " up to ", significant(double{tensor.amax.value_or(0)}, 5), ", ",
-               fixed(std::fabs(room), 2), " octaves ", room < 0 ? "above" : "below",
+               fixed(std::fabs(margin), 2), " octaves ", margin < 0 ? "above" : "below",
                " the largest code");
   }
-  const double room = tensor.unit.underflow.value_or(0);
-  return cat("half of ", name, " ", fixed(std::fabs(room), 1), " octaves or more ",
-             room < 0 ? "below" : "above", " full precision");
+  const double margin = tensor.unit.underflow.value_or(0);
+  return cat("half of ", name, " ", fixed(std::fabs(margin), 1), " octaves or more ",
+             margin < 0 ? "below" : "above", " full precision");
 }
 
 // The three layers with the least room at a scale of 1.
