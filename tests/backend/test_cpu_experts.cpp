@@ -12,6 +12,7 @@
 #include <doctest/doctest.h>
 
 #include "base/rng.h"
+#include "core/numbers/host_view.h"
 #include "support/backends/cpu.h"
 #include "support/reference/clamped_swiglu.h"
 
@@ -54,8 +55,7 @@ struct Scene {
     const Tensor chosen = test::tensor_of(backend, part(ids, k), {rows, k});
     const Tensor counted = test::tensor_of(backend, part(weights, k), {rows, k});
     const Tensor table = backend.allocate(DType::u64, Shape{3, std::ssize(addresses) / 3});
-    backend.copy_in(table.view(), {reinterpret_cast<const std::byte*>(addresses.data()), DType::u64,
-                                   table.view().shape});
+    backend.copy_in(table.view(), host_view(addresses, table.view().shape));
     const Tensor out = backend.allocate(DType::f32, Shape{rows, dim});
     backend.experts(
         in.view(), {chosen.view(), counted.view(), {}},

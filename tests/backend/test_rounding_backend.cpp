@@ -7,14 +7,14 @@
 #include "backend/cpu/cpu_backend.h"
 #include "backend/rounding_backend.h"
 #include "core/numbers/half.h"
+#include "core/numbers/host_view.h"
 
 namespace fp8kv {
 namespace {
 
 Tensor tensor_of(Backend& backend, const std::vector<float>& values, const Shape& shape) {
   Tensor made = backend.allocate(DType::f32, shape);
-  backend.copy_in(made.view(),
-                  {reinterpret_cast<const std::byte*>(values.data()), DType::f32, shape});
+  backend.copy_in(made.view(), host_view(values, shape));
   return made;
 }
 

@@ -7,6 +7,7 @@
 
 #include "backend/cpu/cpu_backend.h"
 #include "calib/windows/residual.h"
+#include "core/numbers/host_view.h"
 
 namespace fp8kv {
 namespace {
@@ -71,8 +72,7 @@ TEST_CASE("residual: what ops write into a batch stays there") {
     const std::vector<float> written(static_cast<size_t>(batch.rows * kDim),
                                      static_cast<float>(i + 1));
     const TensorView rows = stream.begin(i);
-    backend->copy_in(rows,
-                     {reinterpret_cast<const std::byte*>(written.data()), DType::f32, rows.shape});
+    backend->copy_in(rows, host_view(written, rows.shape));
     stream.end();
     std::copy(written.begin(), written.end(),
               expected.begin() + static_cast<ptrdiff_t>(batch.first_row * kDim));

@@ -12,6 +12,7 @@
 #include "backend/cpu/cpu_backend.h"
 #include "base/rng.h"
 #include "checkpoint/model/read_model_config.h"
+#include "core/numbers/host_view.h"
 #include "support/backends/activations.h"
 #include "support/backends/gpu_backends.h"
 #include "support/backends/linear_case.h"
@@ -133,8 +134,7 @@ ExpertOutcome run_experts(Backend& backend, const ExpertCase& c, DType activatio
     addresses.push_back(reinterpret_cast<uintptr_t>(matrices.back().view().data));
   }
   const Tensor table = backend.allocate(DType::u64, {3, kCount});
-  backend.copy_in(table.view(), {reinterpret_cast<const std::byte*>(addresses.data()), DType::u64,
-                                 table.view().shape});
+  backend.copy_in(table.view(), host_view(addresses, table.view().shape));
   std::vector<int32_t> ids;
   for (int32_t row = 0; row < c.rows; ++row) {
     ids.push_back(row % 7 == 0 ? 1 : 0);

@@ -8,6 +8,7 @@
 
 #include "backend/cpu/cpu_backend.h"
 #include "config/families/tensor_table.h"
+#include "core/numbers/host_view.h"
 #include "model/weights/weights.h"
 #include "support/models/fused_tensors.h"
 #include "support/models/tiny_checkpoint.h"
@@ -26,7 +27,7 @@ struct Store {
     asked.push_back(tensor.name);
     std::vector<float>& made = values[tensor.name];
     made.resize(static_cast<size_t>(tensor.shape.elements()));
-    return {{reinterpret_cast<const std::byte*>(made.data()), DType::f32, tensor.shape}};
+    return {host_view(made, tensor.shape)};
   }
   WeightSource source() {
     return {[&](const ModelTensor& tensor) { return find(tensor); }, {}, nullptr};
@@ -61,7 +62,7 @@ struct Arranged {
     config.qkv_bias = config.mlp_bias = true;
     const auto find = [&](const ModelTensor& tensor) -> FoundTensor {
       std::vector<float>& made = values[tensor.name] = numbered_rows(tensor.shape);
-      return {{reinterpret_cast<const std::byte*>(made.data()), DType::f32, tensor.shape}};
+      return {host_view(made, tensor.shape)};
     };
     const auto room = [&](DType dtype, const Shape& shape) {
       return rooms.emplace_back(backend->allocate(dtype, shape)).view();

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "calib/drafts/layer_pass.h"
 #include "calib/drafts/next_tokens.h"
+#include "core/numbers/host_view.h"
 #include "model/embedding.h"
 #include "model/weights/weight_loader.h"
 
@@ -54,10 +55,6 @@ class Drafting {
   DType activation() const { return pass_.backend.activation_dtype(pass_.config.dtype); }
   Tensor allocate(DType dtype, const Shape& shape) { return pass_.backend.allocate(dtype, shape); }
 
-  void copy(const TensorView& to, DType dtype, std::span<const std::byte> from) {
-    backend_.copy_in(to, {from.data(), dtype, to.shape});
-  }
-
   Norm norm_of(const Tensor& weight) const {
     return {.kind = pass_.config.block.norm,
             .eps = static_cast<float>(pass_.config.norm_eps),
@@ -70,7 +67,7 @@ class Drafting {
     host_rows_ = rows_with_next(pass_.windows, of_model);
     const auto n = std::ssize(host_rows_);
     const TensorView rows = rows_.first(n);
-    copy(rows, DType::i32, std::as_bytes(std::span(host_rows_)));
+    backend_.copy_in(rows, host_view(host_rows_));
     const TensorView hidden = hidden_.first(n);
     backend_.embed(stream, rows, hidden);
     backend_.norm(hidden, norm_of(last_norm_), hidden);
@@ -102,7 +99,8 @@ class Drafting {
     std::vector<std::byte> zeros(static_cast<size_t>(dim_) * dtype_bytes(embedded.dtype));
     const TensorView with_zeros = embedded_.first(n + 1);
     const size_t at = embedded.bytes();
-    copy({with_zeros.data + at, embedded.dtype, {1, dim_}}, embedded.dtype, zeros);
+    backend_.copy_in({with_zeros.data + at, embedded.dtype, {1, dim_}},
+                     {zeros.data(), embedded.dtype, {1, dim_}});
     host_rows_.resize(static_cast<size_t>(n));
     std::iota(host_rows_.begin(), host_rows_.end(), 0);
     size_t row = 0;
@@ -111,7 +109,7 @@ class Drafting {
       row += ids.size();
     }
     const TensorView rows = rows_.first(n);
-    copy(rows, DType::i32, std::as_bytes(std::span(host_rows_)));
+    backend_.copy_in(rows, host_view(host_rows_));
     const TensorView masked = hidden_.first(n);
     backend_.embed(with_zeros, rows, masked);
     return masked;

@@ -3,6 +3,7 @@
 #include <span>
 
 #include "base/interrupt.h"
+#include "core/numbers/host_view.h"
 #include "model/weights/weight_stream.h"
 
 namespace fp8kv {
@@ -20,8 +21,7 @@ LayerMagnitudes LayerPass::run(const Steps& steps) {
   const LayerWeights& of_layer = weights.begin();
   const TensorView magnitudes = workspace_.magnitudes_of(layer_.config, index).value();
   const std::vector<uint64_t> zeros(static_cast<size_t>(magnitudes.shape.elements()));
-  backend_.copy_in(magnitudes,
-                   {std::as_bytes(std::span(zeros)).data(), DType::u64, magnitudes.shape});
+  backend_.copy_in(magnitudes, host_view(zeros, magnitudes.shape));
   for (size_t i = 0; i < next_.plan.batches.size(); ++i) {
     check_interrupt();
     if (next_.plan.batches[i].rows > 0) {

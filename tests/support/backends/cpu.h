@@ -14,6 +14,7 @@
 #include "backend/cpu/isa/cpu_isa.h"
 #include "base/rng.h"
 #include "core/numbers/dtype.h"
+#include "core/numbers/host_view.h"
 #include "core/numbers/tensor.h"
 #include "support/sanitizers.h"
 
@@ -103,15 +104,13 @@ class Elements {
 // An f32 tensor on a backend, filled with `values`.
 inline Tensor tensor_of(Backend& backend, const std::vector<float>& values, const Shape& shape) {
   Tensor tensor = backend.allocate(DType::f32, shape);
-  backend.copy_in(tensor.view(), {reinterpret_cast<const std::byte*>(values.data()), DType::f32,
-                                  Shape{static_cast<int64_t>(values.size())}});
+  backend.copy_in(tensor.view(), host_view(values));
   return tensor;
 }
 
 inline Tensor tensor_of(Backend& backend, const std::vector<int32_t>& values, const Shape& shape) {
   Tensor tensor = backend.allocate(DType::i32, shape);
-  backend.copy_in(tensor.view(), {reinterpret_cast<const std::byte*>(values.data()), DType::i32,
-                                  Shape{static_cast<int64_t>(values.size())}});
+  backend.copy_in(tensor.view(), host_view(values));
   return tensor;
 }
 

@@ -13,6 +13,7 @@
 #include "backend/cpu/cpu_backend.h"
 #include "base/rng.h"
 #include "core/numbers/fp8.h"
+#include "core/numbers/host_view.h"
 #include "support/backends/chosen_blocks.h"
 #include "support/backends/compare.h"
 #include "support/backends/cpu.h"
@@ -135,16 +136,12 @@ class CpuAttentionScene {
     kv.head_dim = static_cast<int32_t>(setup_.head_dim);
     kv.own_v_dim = static_cast<int32_t>(setup_.own_v_dim);
     AttentionOptions options{scale(), setup_.window, setup_.chunk, setup_.cap};
-    const Shape biased{setup_.n_heads, kBiased};
-    if (setup_.bias) {
-      options.bias = {reinterpret_cast<const std::byte*>(bias_.data()), DType::f32, biased};
-    }
+    if (setup_.bias) options.bias = host_view(bias_, Shape{setup_.n_heads, kBiased});
     const Elements sinks(sinks_, setup_.sink_dtype, {setup_.n_heads});
     if (setup_.sinks) options.sinks = sinks.view();
     const std::vector<int32_t> chosen = setup_.chosen.all(positions_, setup_.n_kv_heads);
     if (setup_.chosen.count > 0) {
-      options.chosen = {reinterpret_cast<const std::byte*>(chosen.data()), DType::i32,
-                        setup_.chosen.shape(n_rows_, setup_.n_kv_heads)};
+      options.chosen = host_view(chosen, setup_.chosen.shape(n_rows_, setup_.n_kv_heads));
       options.chosen_block = setup_.chosen.block;
       options.chosen_pooled = setup_.chosen.pooled;
     }

@@ -10,6 +10,7 @@
 
 #include "backend/backend.h"
 #include "base/rng.h"
+#include "core/numbers/host_view.h"
 #include "support/backends/compare.h"
 #include "support/backends/cpu.h"
 #include "support/backends/typed_tensors.h"
@@ -129,8 +130,7 @@ inline RecurrenceOutcome run_steps(Backend& backend, const RecurrenceScene& s,
   // Fills the state with leftovers of another sequence.
   const auto spoil = [&](const Tensor& tensor) {
     const std::vector<float> old(static_cast<size_t>(tensor.view().shape.elements()), 3.0f);
-    backend.copy_in(tensor.view(), {reinterpret_cast<const std::byte*>(old.data()), DType::f32,
-                                    tensor.view().shape});
+    backend.copy_in(tensor.view(), host_view(old, tensor.view().shape));
   };
   spoil(state);
   spoil(tail);

@@ -9,6 +9,7 @@
 
 #include "backend/backend.h"
 #include "core/numbers/half.h"
+#include "core/numbers/host_view.h"
 
 namespace fp8kv::test {
 
@@ -56,8 +57,7 @@ inline Tensor put(Backend& backend, const std::vector<float>& values, DType dtyp
 
 inline Tensor put(Backend& backend, const std::vector<int32_t>& values, const Shape& shape) {
   Tensor tensor = backend.allocate(DType::i32, shape);
-  backend.copy_in(tensor.view(),
-                  {reinterpret_cast<const std::byte*>(values.data()), DType::i32, shape});
+  backend.copy_in(tensor.view(), host_view(values, shape));
   return tensor;
 }
 

@@ -4,6 +4,7 @@
 #include <span>
 #include <vector>
 
+#include "core/numbers/host_view.h"
 #include "model/parts/sparse/indexer.h"
 
 namespace fp8kv {
@@ -33,9 +34,8 @@ TensorView ChosenTokens::rows(int64_t first, int64_t n) const {
 void ChosenTokens::copy(Backend& backend, const ChosenTokens& other) {
   if (!keeps_all_) return;
   std::vector<int32_t> ids(static_cast<size_t>(memory_.view().shape.elements()));
-  const auto bytes = std::as_writable_bytes(std::span(ids));
-  backend.download(other.memory_.view(), bytes);
-  backend.copy_in(memory_.view(), {bytes.data(), DType::i32, memory_.view().shape});
+  backend.download(other.memory_.view(), std::as_writable_bytes(std::span(ids)));
+  backend.copy_in(memory_.view(), host_view(ids, memory_.view().shape));
 }
 
 }  // namespace fp8kv
