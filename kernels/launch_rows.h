@@ -33,25 +33,35 @@ void rmsnorm(Stream stream, const ConstMatrix& x, const NormWeights& norm, void*
 // out = (x - mean) / deviation * weight + bias.   Shapes and types as for rmsnorm
 void layernorm(Stream stream, const ConstMatrix& x, const NormWeights& norm, void* out);
 
-// x = activation(x) * up, or activation(x) if `up` is null.   `count` elements of one type
-void activate(Stream stream, DType dtype, Activation activation, int64_t count, void* x,
-              const void* up);
+// Numbers of a compute type, taken one by one.
+struct Elements {
+  void* data = nullptr;
+  DType dtype = DType::f32;
+  int64_t count = 0;
+};
+struct ConstElements {
+  const void* data = nullptr;
+  DType dtype = DType::f32;
+  int64_t count = 0;
+};
 
-// gate = the clamped SwiGLU of gate and up.   `count` elements of one type
-void clamped_swiglu(Stream stream, DType dtype, const ClampedSwiglu& how, int64_t count, void* gate,
-                    const void* up);
+// x = activation(x) * up, or activation(x) if `up` is null.   `up` like x
+void activate(Stream stream, Activation activation, const Elements& x, const void* up);
 
-// x += multiplier * y.   `count` elements of one type
-void add(Stream stream, DType dtype, int64_t count, void* x, const void* y, float multiplier);
+// gate = the clamped SwiGLU of gate and up.   `up` like gate
+void clamped_swiglu(Stream stream, const ClampedSwiglu& how, const Elements& gate, const void* up);
 
-// x = multiplier * x, or cap * tanh(multiplier * x / cap) if cap is not 0.   `count` elements
-void scale(Stream stream, DType dtype, int64_t count, void* x, float multiplier, float cap);
+// x += multiplier * y.   y like x
+void add(Stream stream, const Elements& x, const void* y, float multiplier);
 
-// x = xIELU(x).   `count` elements
-void xielu(Stream stream, DType dtype, int64_t count, void* x, const Xielu& numbers);
+// x = multiplier * x, or cap * tanh(multiplier * x / cap) if cap is not 0.
+void scale(Stream stream, const Elements& x, float multiplier, float cap);
 
-// out = max(out, bits of the largest |x|).   `count` elements
-void amax(Stream stream, DType dtype, int64_t count, const void* x, uint64_t* out);
+// x = xIELU(x).
+void xielu(Stream stream, const Elements& x, const Xielu& numbers);
+
+// out = max(out, bits of the largest |x|).
+void amax(Stream stream, const ConstElements& x, uint64_t* out);
 
 // x = x * sigmoid(gates), row by row.   x [n, dim]; gates [n]
 void gate_rows(Stream stream, const Matrix& x, const float* gates);
@@ -61,15 +71,21 @@ void scale_columns(Stream stream, const Matrix& x, const void* weight);
 void match_rms(Stream stream, const Matrix& x, const void* like);
 void cut_below(Stream stream, const Matrix& x, float deviations);
 
-// x [rows, from, dim], y [rows, to, dim]; shares [rows, to * from]. REQUIRES up to kMostStreams.
+// See Backend::mix_streams. REQUIRES up to kMostStreams.
 struct StreamMix {
   int64_t rows = 0;
   int64_t from = 0;
   int64_t to = 0;
   int64_t dim = 0;
 };
-void mix_streams(Stream stream, DType dtype, const void* x, const float* shares,
-                 const StreamSum& how, void* y, const StreamMix& mix);
+struct MixedStreams {
+  DType dtype = DType::f32;
+  const void* x = nullptr;        // [rows, from, dim]
+  const float* shares = nullptr;  // [rows, to * from]
+  void* y = nullptr;              // [rows, to, dim]
+};
+void mix_streams(Stream stream, const MixedStreams& streams, const StreamSum& how,
+                 const StreamMix& mix);
 
 // See Backend::hyper_shares. REQUIRES up to kMostStreams.
 struct HyperArguments {

@@ -286,20 +286,22 @@ static void require_alike(const TensorView& x, const ConstTensorView& y, const c
           "needs two of one shape and type, f32, f16 or bf16");
 }
 
+static Elements elements_of(const TensorView& x) {
+  return {x.data, x.dtype, x.shape.elements()};
+}
+
 void GpuBackend::activate(Activation activation, const TensorView& x,
                           const std::optional<ConstTensorView>& up) {
   if (x.shape.elements() == 0) return;
   require_alike(x, up ? *up : ConstTensorView(x), "activate");
-  FP8KV_GPU::activate(device_.stream(), x.dtype, activation, x.shape.elements(), x.data,
-                      up ? up->data : nullptr);
+  FP8KV_GPU::activate(device_.stream(), activation, elements_of(x), up ? up->data : nullptr);
 }
 
 void GpuBackend::clamped_swiglu(const ClampedSwiglu& how, const TensorView& gate,
                                 const ConstTensorView& up) {
   if (gate.shape.elements() == 0) return;
   require_alike(gate, up, "clamped_swiglu");
-  FP8KV_GPU::clamped_swiglu(device_.stream(), gate.dtype, how, gate.shape.elements(), gate.data,
-                            up.data);
+  FP8KV_GPU::clamped_swiglu(device_.stream(), how, elements_of(gate), up.data);
 }
 
 void GpuBackend::gate_rows(const TensorView& x, const ConstTensorView& gates) {
@@ -315,26 +317,26 @@ void GpuBackend::gate_rows(const TensorView& x, const ConstTensorView& gates) {
 void GpuBackend::add(const TensorView& x, const ConstTensorView& y, float multiplier) {
   if (x.shape.elements() == 0) return;
   require_alike(x, y, "add");
-  FP8KV_GPU::add(device_.stream(), x.dtype, x.shape.elements(), x.data, y.data, multiplier);
+  FP8KV_GPU::add(device_.stream(), elements_of(x), y.data, multiplier);
 }
 
 void GpuBackend::scale(const TensorView& x, float multiplier, float cap) {
   if (x.shape.elements() == 0) return;
   require(is_compute_dtype(x.dtype), "scale", "needs f32, f16 or bf16");
-  FP8KV_GPU::scale(device_.stream(), x.dtype, x.shape.elements(), x.data, multiplier, cap);
+  FP8KV_GPU::scale(device_.stream(), elements_of(x), multiplier, cap);
 }
 
 void GpuBackend::xielu(const TensorView& x, const Xielu& numbers) {
   if (x.shape.elements() == 0) return;
   require(is_compute_dtype(x.dtype), "xielu", "needs f32, f16 or bf16");
-  FP8KV_GPU::xielu(device_.stream(), x.dtype, x.shape.elements(), x.data, numbers);
+  FP8KV_GPU::xielu(device_.stream(), elements_of(x), numbers);
 }
 
 void GpuBackend::amax(const ConstTensorView& x, const TensorView& out) {
   if (x.shape.elements() == 0) return;
   require(is_compute_dtype(x.dtype) && out.dtype == DType::u64, "amax",
           "needs f32, f16 or bf16, and one u64");
-  FP8KV_GPU::amax(device_.stream(), x.dtype, x.shape.elements(), x.data, out.as<uint64_t>());
+  FP8KV_GPU::amax(device_.stream(), {x.data, x.dtype, x.shape.elements()}, out.as<uint64_t>());
 }
 
 void GpuBackend::sample(const ConstTensorView& logits, const Sampling& sampling,

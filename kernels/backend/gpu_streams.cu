@@ -29,7 +29,7 @@ void GpuBackend::mix_streams(const ConstTensorView& x, const ConstTensorView& sh
               mix.to <= kMostStreams && shares.shape == Shape{mix.rows, mix.to * mix.from},
           "mix_streams", "shapes do not fit");
   require_grid(x.shape.elements(), "mix_streams");
-  FP8KV_GPU::mix_streams(device_.stream(), x.dtype, x.data, shares.as<const float>(), how, y.data,
+  FP8KV_GPU::mix_streams(device_.stream(), {x.dtype, x.data, shares.as<const float>(), y.data}, how,
                          mix);
 }
 

@@ -118,61 +118,60 @@ Grid grid_for(int64_t count, int per_thread) {
 
 }  // namespace
 
-void activate(Stream stream, DType dtype, Activation activation, int64_t count, void* x,
-              const void* up) {
-  with_compute_type(dtype, [&]<typename T>(T) {
+void activate(Stream stream, Activation activation, const Elements& x, const void* up) {
+  with_compute_type(x.dtype, [&]<typename T>(T) {
     with_activation(activation, [&]<Activation A>(ActivationTag<A>) {
-      const bool vectors = in_vectors<T>(x, count) && in_vectors<T>(up, count);
+      const bool vectors = in_vectors<T>(x.data, x.count) && in_vectors<T>(up, x.count);
       launch("activate", vectors ? activate_kernel<A, T, kVector<T>> : activate_kernel<A, T, 1>,
-             grid_for(count, vectors ? kVector<T> : 1), kThreads, 0, stream, static_cast<T*>(x),
-             static_cast<const T*>(up), count);
+             grid_for(x.count, vectors ? kVector<T> : 1), kThreads, 0, stream,
+             static_cast<T*>(x.data), static_cast<const T*>(up), x.count);
     });
   });
 }
 
-void clamped_swiglu(Stream stream, DType dtype, const ClampedSwiglu& how, int64_t count, void* gate,
-                    const void* up) {
-  with_compute_type(dtype, [&]<typename T>(T) {
-    const bool vectors = in_vectors<T>(gate, count) && in_vectors<T>(up, count);
+void clamped_swiglu(Stream stream, const ClampedSwiglu& how, const Elements& gate, const void* up) {
+  with_compute_type(gate.dtype, [&]<typename T>(T) {
+    const bool vectors = in_vectors<T>(gate.data, gate.count) && in_vectors<T>(up, gate.count);
     launch("clamped_swiglu",
            vectors ? clamped_swiglu_kernel<T, kVector<T>> : clamped_swiglu_kernel<T, 1>,
-           grid_for(count, vectors ? kVector<T> : 1), kThreads, 0, stream, how,
-           static_cast<T*>(gate), static_cast<const T*>(up), count);
+           grid_for(gate.count, vectors ? kVector<T> : 1), kThreads, 0, stream, how,
+           static_cast<T*>(gate.data), static_cast<const T*>(up), gate.count);
   });
 }
 
-void add(Stream stream, DType dtype, int64_t count, void* x, const void* y, float multiplier) {
-  with_compute_type(dtype, [&]<typename T>(T) {
-    const bool vectors = in_vectors<T>(x, count) && in_vectors<T>(y, count);
+void add(Stream stream, const Elements& x, const void* y, float multiplier) {
+  with_compute_type(x.dtype, [&]<typename T>(T) {
+    const bool vectors = in_vectors<T>(x.data, x.count) && in_vectors<T>(y, x.count);
     launch("add", vectors ? add_kernel<T, kVector<T>> : add_kernel<T, 1>,
-           grid_for(count, vectors ? kVector<T> : 1), kThreads, 0, stream, static_cast<T*>(x),
-           static_cast<const T*>(y), multiplier, count);
+           grid_for(x.count, vectors ? kVector<T> : 1), kThreads, 0, stream,
+           static_cast<T*>(x.data), static_cast<const T*>(y), multiplier, x.count);
   });
 }
 
-void scale(Stream stream, DType dtype, int64_t count, void* x, float multiplier, float cap) {
-  with_compute_type(dtype, [&]<typename T>(T) {
-    const bool vectors = in_vectors<T>(x, count);
+void scale(Stream stream, const Elements& x, float multiplier, float cap) {
+  with_compute_type(x.dtype, [&]<typename T>(T) {
+    const bool vectors = in_vectors<T>(x.data, x.count);
     launch("scale", vectors ? scale_kernel<T, kVector<T>> : scale_kernel<T, 1>,
-           grid_for(count, vectors ? kVector<T> : 1), kThreads, 0, stream, static_cast<T*>(x),
-           multiplier, cap, count);
+           grid_for(x.count, vectors ? kVector<T> : 1), kThreads, 0, stream,
+           static_cast<T*>(x.data), multiplier, cap, x.count);
   });
 }
 
-void xielu(Stream stream, DType dtype, int64_t count, void* x, const Xielu& numbers) {
-  with_compute_type(dtype, [&]<typename T>(T) {
-    const bool vectors = in_vectors<T>(x, count);
+void xielu(Stream stream, const Elements& x, const Xielu& numbers) {
+  with_compute_type(x.dtype, [&]<typename T>(T) {
+    const bool vectors = in_vectors<T>(x.data, x.count);
     launch("xielu", vectors ? xielu_kernel<T, kVector<T>> : xielu_kernel<T, 1>,
-           grid_for(count, vectors ? kVector<T> : 1), kThreads, 0, stream, static_cast<T*>(x),
-           numbers, count);
+           grid_for(x.count, vectors ? kVector<T> : 1), kThreads, 0, stream,
+           static_cast<T*>(x.data), numbers, x.count);
   });
 }
 
-void amax(Stream stream, DType dtype, int64_t count, const void* x, uint64_t* out) {
-  with_compute_type(dtype, [&]<typename T>(T) {
-    const bool vectors = in_vectors<T>(x, count);
+void amax(Stream stream, const ConstElements& x, uint64_t* out) {
+  with_compute_type(x.dtype, [&]<typename T>(T) {
+    const bool vectors = in_vectors<T>(x.data, x.count);
     launch("amax", vectors ? amax_kernel<T, kVector<T>> : amax_kernel<T, 1>,
-           grid_for(count, kPerThread), kThreads, 0, stream, static_cast<const T*>(x), count, out);
+           grid_for(x.count, kPerThread), kThreads, 0, stream, static_cast<const T*>(x.data),
+           x.count, out);
   });
 }
 

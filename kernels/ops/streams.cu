@@ -126,12 +126,13 @@ void scale_columns(Stream stream, const Matrix& x, const void* weight) {
   });
 }
 
-void mix_streams(Stream stream, DType dtype, const void* x, const float* shares,
-                 const StreamSum& how, void* y, const StreamMix& mix) {
+void mix_streams(Stream stream, const MixedStreams& streams, const StreamSum& how,
+                 const StreamMix& mix) {
   const int64_t columns = mix.rows * mix.dim;
-  with_compute_type(dtype, [&]<typename T>(T) {
+  with_compute_type(streams.dtype, [&]<typename T>(T) {
     launch("mix_streams", mix_streams_kernel<T>, grid_for(columns), kThreads, 0, stream,
-           static_cast<const T*>(x), shares, how, static_cast<T*>(y), mix, columns);
+           static_cast<const T*>(streams.x), streams.shares, how, static_cast<T*>(streams.y), mix,
+           columns);
   });
 }
 
