@@ -34,8 +34,7 @@ double bench_decode(const Bench& bench, const std::string& name, const Heads& he
                     const std::vector<int32_t>& lengths) {
   const int64_t pages = pages_of(lengths);
   const double tokens = std::accumulate(lengths.begin(), lengths.end(), 0.0);
-  const double bytes =
-      tokens * 2.0 * heads.kv * heads.dim * static_cast<double>(dtype_bytes(dtype));
+  const double bytes = tokens * heads.kv * heads.stored() * static_cast<double>(dtype_bytes(dtype));
   const auto sets =
       bench.quick ? int64_t{2}
                   : std::max<int64_t>(
@@ -47,7 +46,7 @@ double bench_decode(const Bench& bench, const std::string& name, const Heads& he
   }
   const Shape shape{static_cast<int64_t>(lengths.size()), heads.q, heads.dim};
   const Tensor q = random_tensor(bench, DType::bf16, shape);
-  const Tensor out = bench.backend.allocate(DType::bf16, shape);
+  const Tensor out = bench.backend.allocate(DType::bf16, Shape{shape[0], heads.q, heads.v_dim()});
   const auto scale = static_cast<float>(softmax_scale(heads));
   const Timing timing = time_calls(bench, [&](size_t i) {
     bench.backend.attention(q.view(), pool.kv, steps[i % steps.size()].batch(), {scale, 0},
@@ -76,13 +75,17 @@ void bench_all_decode(const Bench& bench) {
     Heads heads;
     int32_t batch, context;
   };
-  const Case full[] = {{"decode D1, 32/8 heads, 1 x 1024", {32, 8, 128}, 1, 1024},
-                       {"decode D2, 32/8 heads, 1 x 32768", {32, 8, 128}, 1, 32768},
-                       {"decode D3, 32/8 heads, 16 x 4096", {32, 8, 128}, 16, 4096},
-                       {"decode D4, 32/8 heads, 64 x 4096", {32, 8, 128}, 64, 4096},
-                       {"decode D5, 32/32 heads, 16 x 4096", {32, 32, 128}, 16, 4096},
-                       {"decode D6, 64/8 heads, 32 x 8192", {64, 8, 128}, 32, 8192}};
-  const Case tiny[] = {{"decode, 4/2 heads, 2 x 100", {4, 2, 64}, 2, 100}};
+  const Case full[] = {
+      {"decode D1, 32/8 heads, 1 x 1024", {32, 8, 128}, 1, 1024},
+      {"decode D2, 32/8 heads, 1 x 32768", {32, 8, 128}, 1, 32768},
+      {"decode D3, 32/8 heads, 16 x 4096", {32, 8, 128}, 16, 4096},
+      {"decode D4, 32/8 heads, 64 x 4096", {32, 8, 128}, 64, 4096},
+      {"decode D5, 32/32 heads, 16 x 4096", {32, 32, 128}, 16, 4096},
+      {"decode D6, 64/8 heads, 32 x 8192", {64, 8, 128}, 32, 8192},
+      {"decode D9, 16/2 heads of 512, 16 x 4096", {16, 2, 512}, 16, 4096},
+      {"decode D10, 128 heads of latents, 16 x 4096", {128, 1, 576, 512}, 16, 4096}};
+  const Case tiny[] = {{"decode, 4/2 heads, 2 x 100", {4, 2, 64}, 2, 100},
+                       {"decode, 4 heads of latents, 2 x 100", {4, 1, 64, 48}, 2, 100}};
   const std::span<const Case> cases = bench.quick ? std::span<const Case>(tiny) : full;
   for (const Case& c : cases) {
     const std::vector<int32_t> lengths(static_cast<size_t>(c.batch), c.context);
@@ -102,25 +105,34 @@ void bench_all_decode(const Bench& bench) {
   std::printf("%-56s %9.1f %% of the uniform batch's rate\n", "  D8", 100 * mixed / even);
 }
 
-void bench_prefill(const Bench& bench) {
-  const Heads heads = bench.quick ? Heads{4, 2, 64} : Heads{32, 8, 128};
+void bench_prefill(const Bench& bench, const std::string& name, const Heads& heads) {
   const std::vector<int32_t> lengths(bench.quick ? 2 : 8, bench.quick ? 40 : 2048);
   const double length = lengths[0];
-  const double flop = 4.0 * heads.dim * static_cast<double>(heads.q) *
+  const double flop = 2.0 * (heads.dim + heads.v_dim()) * static_cast<double>(heads.q) *
                       static_cast<double>(lengths.size()) * length * (length + 1) / 2;
   for (const DType dtype : {DType::f16, DType::f8_e4m3}) {
     const Pool pool(bench, dtype, heads, pages_of(lengths));
     const Step step = make_step(bench, lengths, 0, {0, pages_of(lengths)});
-    const Shape shape{static_cast<int64_t>(lengths.size()) * lengths[0], heads.q, heads.dim};
-    const Tensor q = random_tensor(bench, DType::f16, shape);
-    const Tensor out = bench.backend.allocate(DType::f16, shape);
+    const int64_t rows = static_cast<int64_t>(lengths.size()) * lengths[0];
+    const Tensor q = random_tensor(bench, DType::f16, Shape{rows, heads.q, heads.dim});
+    const Tensor out = bench.backend.allocate(DType::f16, Shape{rows, heads.q, heads.v_dim()});
     const auto scale = static_cast<float>(softmax_scale(heads));
     const Timing timing = time_calls(bench, [&](size_t) {
       bench.backend.attention(q.view(), pool.kv, step.batch(), {scale, 0}, out.view());
     });
-    print_row(cat("prefill P1, ", heads.q, "/", heads.kv, " heads, ", lengths.size(), " x ",
-                  lengths[0], ", ", dtype_name(dtype)),
-              timing, flop, "TFLOP/s", bench.gemm, "GEMM");
+    print_row(cat(name, ", ", lengths.size(), " x ", lengths[0], ", ", dtype_name(dtype)), timing,
+              flop, "TFLOP/s", bench.gemm, "GEMM");
+  }
+}
+
+void bench_all_prefill(const Bench& bench) {
+  if (bench.quick) {
+    bench_prefill(bench, "prefill, 4/2 heads", {4, 2, 64});
+    bench_prefill(bench, "prefill, 4 heads of latents", {4, 1, 64, 48});
+  } else {
+    bench_prefill(bench, "prefill P1, 32/8 heads", {32, 8, 128});
+    bench_prefill(bench, "prefill P2, 16/2 heads of 512", {16, 2, 512});
+    bench_prefill(bench, "prefill P3, 128 heads of latents", {128, 1, 576, 512});
   }
 }
 
@@ -181,7 +193,7 @@ constexpr Part kParts[] = {
     {"fused", [](Bench& bench, const std::string&) { bench_fused(bench); }},
     {"decode", [](Bench& bench, const std::string&) { bench_all_decode(bench); }},
     {"rope", [](Bench& bench, const std::string&) { bench_rope(bench); }},
-    {"prefill", [](Bench& bench, const std::string&) { bench_prefill(bench); }},
+    {"prefill", [](Bench& bench, const std::string&) { bench_all_prefill(bench); }},
     {"elementwise", [](Bench& bench, const std::string&) { bench_elementwise(bench); }}};
 
 void run(const std::string& device, bool quick, const std::vector<std::string>& parts) {

@@ -134,12 +134,15 @@ int64_t pages_of(const std::vector<int32_t>& lengths) {
 Pool::Pool(const Bench& bench, DType dtype, const Heads& heads, int64_t pages) {
   const Shape shape{pages, heads.kv, kPage, heads.dim};
   k = random_tensor(bench, dtype, shape);
-  v = random_tensor(bench, dtype, shape);
+  if (heads.latent == 0) v = random_tensor(bench, dtype, shape);
   const std::vector<float> scales(static_cast<size_t>(heads.kv), 0.01f);
   scale = put(bench, DType::f32, scales.data(), Shape{heads.kv});
   const float* at = fp8_format(dtype) ? scale.view().as<const float>() : nullptr;
   const KvFormat format = kv_format(dtype);
   kv = {k.view().data, v.view().data, at, at, format, format, kPage, heads.kv, heads.dim};
+  if (heads.latent == 0) return;
+  kv.v_in_k = heads.latent;
+  kv.v = k.view().data + static_cast<size_t>(heads.dim - heads.latent) * dtype_bytes(dtype);
 }
 
 }  // namespace fp8kv::bench

@@ -62,6 +62,11 @@ struct Heads {
   int64_t q;
   int32_t kv;
   int32_t dim;
+  int32_t latent = 0;  // elements of V, which is the end of K; 0: V is apart
+
+  int32_t v_dim() const { return latent > 0 ? latent : dim; }
+  // Elements of a token in the cache, for each KV head.
+  int32_t stored() const { return latent > 0 ? dim : 2 * dim; }
 };
 
 // A cache of one layer with random contents.

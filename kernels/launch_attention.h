@@ -36,20 +36,9 @@ void append_rows(Stream stream, DType activations, const RopeArguments& argument
 void project_append(Stream stream, DType dtype, const NormedProducts& normed,
                     const RopeArguments& arguments, int multiprocessors);
 
-struct AttentionArguments {
-  const void* q = nullptr;  // [n, n_heads, head_dim], activations
-  void* out = nullptr;      // [n, n_heads, v_dim], activations
-  Rows rows;
-  PagedKv kv;
-  int32_t n_heads = 0;
-  int32_t v_dim = 0;
-  float scale = 1.0f;
-  int64_t window = 0;
-};
-
-// Optional changes to scores: see AttentionOptions.
+// Optional changes to what a row sees and to its scores: see AttentionOptions.
 struct ScoreOptions {
-  int64_t chunk = 0;
+  int32_t chunk = 0;
   float cap = 0.0f;             // 0: no cap
   const float* bias = nullptr;  // [n_heads, positions]; may be null
   int64_t positions = 0;
@@ -62,16 +51,26 @@ struct ScoreOptions {
   bool chosen_pooled = false;
 };
 
+struct AttentionArguments {
+  const void* q = nullptr;  // [n, n_heads, head_dim], activations
+  void* out = nullptr;      // [n, n_heads, v_dim], activations
+  Rows rows;
+  PagedKv kv;
+  ScoreOptions scores;
+  int32_t n_heads = 0;
+  int32_t v_dim = 0;
+  float scale = 1.0f;
+  int64_t window = 0;
+};
+
 // The largest V that attention_any has room for: latents, and the global heads of Gemma 4.
 inline constexpr int kMostHeadDim = 512;
 // The largest head of a cache in a rotated format.
 inline constexpr int kMostRotatedDim = 256;
 
 // Attention for any types and formats, and any even head size up to kMostHeadDim: one warp per row
-// and head. Specialised kernels take fewer cases. Only this one takes scores with a cap or a bias,
-// sinks, chunks, and caches of latents.
-void attention_any(Stream stream, DType activations, const AttentionArguments& arguments,
-                   const ScoreOptions& scores);
+// and head. Other kernels take fewer cases.
+void attention_any(Stream stream, DType activations, const AttentionArguments& arguments);
 
 // See PooledAppend.
 struct PooledArguments {
@@ -110,20 +109,21 @@ struct ChoiceArguments {
 
 void choose_tokens(Stream stream, DType activations, const ChoiceArguments& arguments);
 
-// Whether the kernels below take these types, this head size and these addresses.
+// Whether attention_decode and attention_prefill take these types, this head size, these addresses
+// and these options.
 bool takes_fast_attention(DType activations, const AttentionArguments& arguments);
 
-// Whether each sequence has few enough rows for attention_decode. `computed_as`: the rows per
-// sequence to assume; 0: the actual number.
+// Whether each sequence has few enough rows to cut these over their context. `computed_as`: the
+// rows per sequence to assume; 0: the actual number.
 bool takes_decode(const AttentionArguments& arguments, int64_t computed_as);
 
-// Working memory of attention_decode.
+// Working memory for the parts of rows that are cut.
 struct DecodeScratch {
   float* partials = nullptr;
   float* states = nullptr;
 };
 
-// The elements of DecodeScratch that a call needs.
+// The elements of DecodeScratch that a call of attention_decode needs.
 struct DecodeSizes {
   size_t partials;
   size_t states;
@@ -131,12 +131,26 @@ struct DecodeSizes {
 
 DecodeSizes decode_sizes(const AttentionArguments& arguments);
 
-// Attention row by row, at the speed of memory. REQUIRES takes_fast_attention and
-// takes_decode.
+// Attention row by row, at the speed of memory. REQUIRES takes_fast_attention and takes_decode.
 void attention_decode(Stream stream, DType activations, const AttentionArguments& arguments,
                       const DecodeScratch& scratch, int multiprocessors);
 
-// Attention for any number of rows of each sequence. REQUIRES takes_fast_attention.
+// Whether attention_prefill takes this cap of scores for this head size.
+bool takes_prefill(const AttentionArguments& arguments);
+
+// Attention for any number of rows of each sequence. REQUIRES takes_fast_attention and
+// takes_prefill.
 void attention_prefill(Stream stream, DType activations, const AttentionArguments& arguments);
+
+// Whether attention_wide takes these types, sizes and addresses.
+bool takes_wide(DType activations, const AttentionArguments& arguments);
+
+// The elements of DecodeScratch with which attention_wide cuts rows.
+DecodeSizes wide_sizes(const AttentionArguments& arguments);
+
+// Attention by matrix instructions for heads of any multiple of 16 elements from 64 to 576, and V
+// up to 512. With memory in `scratch`, rows are cut over their context. REQUIRES takes_wide.
+void attention_wide(Stream stream, DType activations, const AttentionArguments& arguments,
+                    const DecodeScratch& scratch);
 
 }  // namespace fp8kv::FP8KV_GPU

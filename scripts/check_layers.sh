@@ -114,6 +114,7 @@ declare -A may=(
   [kernels/blocks]="$values kernels kernels/device"
   [kernels/library]="$values kernels kernels/device kernels/blocks"
   [kernels/ops]="$values kernels kernels/device kernels/blocks kernels/library"
+  [kernels/attention]="$values kernels kernels/device kernels/blocks"
   [kernels/backend]="$values backend backend/open kernels kernels/device kernels/library kernels/ops"
   [tools/options]="$scales backend data policy eval $tasks"
   [tools/about]="base json $isa"

@@ -203,7 +203,10 @@ void GpuBackend::attention(const ConstTensorView& q, const PagedKv& kv, const Ba
   arguments.v_dim = kv.v_dim();
   arguments.scale = options.scale;
   arguments.window = options.window;
-  ScoreOptions scores{.chunk = options.chunk, .cap = options.cap};
+  ScoreOptions& scores = arguments.scores;
+  // A chunk as long as this holds all positions.
+  scores.chunk = static_cast<int32_t>(std::min<int64_t>(options.chunk, INT32_MAX));
+  scores.cap = options.cap;
   if (options.bias) {
     require(options.bias->dtype == DType::f32 && options.bias->shape[0] == q.shape[1], "attention",
             "needs a bias in f32 for every head");
@@ -219,21 +222,25 @@ void GpuBackend::attention(const ConstTensorView& q, const PagedKv& kv, const Ba
   if (options.chosen) {
     place_chosen(options, kv, q.shape[0], scores);
   }
-  const bool same_scores = options.chunk == 0 && options.cap == 0.0f && !options.bias;
-  const bool plain = same_scores && !options.sinks && !options.chosen;
   if (kv.v_in_k > 0) {
+    const bool same_scores = options.chunk == 0 && options.cap == 0.0f && !options.bias;
     require(same_scores && options.window == 0 && kv.n_kv_heads == 1 && kv.v_in_k <= kMostHeadDim,
             "attention", "needs one latent of at most 512 elements, without a cap, bias or window");
   }
   require(!kv.rotated() || kv.head_dim <= kMostRotatedDim, "attention",
           "a head of a rotated cache has more than 256 elements");
-  if (!plain || kv.v_in_k > 0 || !takes_fast_attention(q.dtype, arguments)) {
-    attention_any(device_.stream(), q.dtype, arguments, scores);
-  } else if (takes_decode(arguments, step_size().rows_per_sequence)) {
+  const bool fast = takes_fast_attention(q.dtype, arguments);
+  const bool few = takes_decode(arguments, step_size().rows_per_sequence);
+  if (fast && few) {
     attention_decode(device_.stream(), q.dtype, arguments, decode_scratch(decode_sizes(arguments)),
                      device_.multiprocessors());
-  } else {
+  } else if (fast && takes_prefill(arguments)) {
     attention_prefill(device_.stream(), q.dtype, arguments);
+  } else if (takes_wide(q.dtype, arguments)) {
+    attention_wide(device_.stream(), q.dtype, arguments,
+                   few ? decode_scratch(wide_sizes(arguments)) : DecodeScratch());
+  } else {
+    attention_any(device_.stream(), q.dtype, arguments);
   }
 }
 
@@ -254,9 +261,11 @@ uint64_t GpuBackend::op_memory(const StepShape& shape) const {
   arguments.kv.n_kv_heads = shape.n_kv_heads;
   arguments.kv.head_dim = shape.head_dim;
   arguments.n_heads = shape.n_heads;
+  arguments.v_dim = shape.head_dim;
   uint64_t bytes = 0;
-  if (!shape.v_in_k && takes_decode(arguments, shape.computed_as.rows_per_sequence)) {
-    bytes += scratch_bytes(decode_sizes(arguments));
+  if (takes_decode(arguments, shape.computed_as.rows_per_sequence)) {
+    bytes += scratch_bytes(wide_sizes(arguments));
+    if (!shape.v_in_k) bytes = std::max<uint64_t>(bytes, scratch_bytes(decode_sizes(arguments)));
   }
   if (shape.experts > 0) {
     ExpertArguments of_experts;

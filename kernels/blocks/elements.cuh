@@ -58,6 +58,10 @@ template <typename T>
 inline constexpr bool kIsFp8 = false;
 template <Fp8Format F>
 inline constexpr bool kIsFp8<Fp8<F>> = true;
+template <typename T>
+inline constexpr bool kIsFnuz = false;
+template <Fp8Format F>
+inline constexpr bool kIsFnuz<Fp8<F>> = fp8_spec(F).fnuz;
 
 // The element type of kernels for caches whose rows are not elements of one type.
 struct AnyRow {};

@@ -18,7 +18,8 @@
 //   shared_add(p, v)              32 bits
 //   Shared().take<T>(n)           the next piece of the block's shared memory
 //   fused(a, b, c)                a * b + c, rounded once; nothing else is ever contracted
-//   exp2_fast(x) exp_exact(x) rsqrt_exact(x) tanh_exact(x) erf_exact(x) log1p_exact(x)
+//   exp2_fast(x) reciprocal_fast(x)    within 2^-22 and 2^-23 of x; subnormal results may be 0
+//   exp_exact(x) rsqrt_exact(x) tanh_exact(x) erf_exact(x) log1p_exact(x)
 //   f16_code(x) bf16_code(x) f16_value(code)        equal to core/numbers/half.h except for NaN's
 //   bits bf16_codes(first, second)     two of them in a word, the first in its low half
 //   select_bytes(low, high, sel)  four of eight bytes, a nibble of `sel` each

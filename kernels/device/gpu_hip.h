@@ -63,6 +63,9 @@ __device__ __forceinline__ float fused(float a, float b, float c) {
 __device__ __forceinline__ float exp2_fast(float x) {
   return __ocml_native_exp2_f32(x);
 }
+__device__ __forceinline__ float reciprocal_fast(float x) {
+  return __builtin_amdgcn_rcpf(x);
+}
 __device__ __forceinline__ float rsqrt_exact(float x) {
   return 1.0f / __builtin_sqrtf(x);
 }

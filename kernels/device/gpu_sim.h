@@ -136,6 +136,9 @@ inline float fused(float a, float b, float c) {
 inline float exp2_fast(float x) {
   return std::exp2(x);
 }
+inline float reciprocal_fast(float x) {
+  return 1.0f / x;
+}
 inline float exp_exact(float x) {
   return std::exp(x);
 }

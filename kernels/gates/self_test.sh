@@ -2,9 +2,9 @@
 # Breaks copies of the kernels, one thing at a time, and checks that the gates of gates.sh complain.
 # check_kernels.sh --self-test sources this file.
 
-decode=kernels/ops/attention_decode.cu
+decode=kernels/attention/attention_decode.cu
 record=kernels/gates/registers.txt
-queue=kernels/blocks/lane_queue.cuh
+queue=kernels/attention/lane_queue.cuh
 no_product='/Mma::run<T>\(sums\[.*\], a, query_/d'
 barrier='s/^ *queue_\.turn\(\);/&block_sync();/'
 rolled='s/#pragma unroll$/#pragma unroll 1/'
@@ -135,7 +135,7 @@ seed_decode_ptx() {
   $seed $decode "$no_product" "of 16 'mma"
   $seed $decode "$barrier" "a block barrier too many"
   $seed $decode "$rolled" "has ld.local"
-  $seed kernels/blocks/decode_results.cuh 's/#pragma unroll 16/#pragma unroll 1/' "of 16 'ld"
+  $seed kernels/attention/decode_results.cuh 's/#pragma unroll 16/#pragma unroll 1/' "of 16 'ld"
   $seed kernels/device/gpu_cuda.h 's/(kHardwareFp8 = )true/\1false/' "of 64 'cvt"
   $seed kernels/device/gpu_cuda.h 's/asm\("movmatrix.*/b[0] = scores[0];/' "of 2 'movmatrix"
   $seed $queue "s/copy_async<Keys[^>]*>\((key_slot.*), from, valid\)/if (valid) $plain/" "of 16 'cp"

@@ -254,11 +254,8 @@ struct HyperShares {
 struct AttentionOptions {
   float scale = 1.0f;  // multiplies q . k
   int64_t window = 0;  // a row sees the last `window` positions, itself included; 0: all
-  // A row sees positions from the last multiple of `chunk` on; 0: all. GPUs take a slow kernel for
-  // it.
-  int64_t chunk = 0;
-  // For each of the next three options, GPUs take a slow kernel.
-  float cap = 0.0f;  // scores become cap * tanh(score / cap); 0: they are left alone
+  int64_t chunk = 0;   // a row sees positions from the last multiple of `chunk` on; 0: all
+  float cap = 0.0f;    // scores become cap * tanh(score / cap); 0: they are left alone
   // [n_heads, positions] f32: added to the scaled score of the token at a position. REQUIRES more
   // positions than the cache has tokens. Absent: nothing is added.
   std::optional<ConstTensorView> bias = {};

@@ -36,6 +36,11 @@ TEST_CASE("gpu attention: equals the definition for every type of activation and
           {.activations = activations, .cache = cache, .sequences = {{37, 37}, {50, 1}}});
       check_everywhere(
           {.activations = activations, .cache = cache, .sequences = {{37, 1}, {50, 1}}});
+      // A size that no matrix instruction takes.
+      check_everywhere({.head_dim = 10,
+                        .activations = activations,
+                        .cache = cache,
+                        .sequences = {{19, 5}, {50, 1}}});
     }
   }
 }
@@ -93,6 +98,35 @@ TEST_CASE("gpu attention: V may have fewer elements than K") {
   }
 }
 
+// Sizes of DeepSeek, Mistral 4 and MiniCPM 3, and one that no matrix instruction takes. Chosen
+// tokens are one list for all heads.
+TEST_CASE("gpu attention: V may be a part of K, also for chosen tokens and with sinks") {
+  for (const DType activations : test::kComputeTypes) {
+    for (const DType cache : test::cache_types()) {
+      for (const auto& [head_dim, rank] : {std::pair{576, 512}, {320, 256}, {288, 256}, {40, 30}}) {
+        CAPTURE(std::string(dtype_name(activations)));
+        CAPTURE(std::string(dtype_name(cache)));
+        CAPTURE(head_dim);
+        if (head_dim != 576 && cache != DType::f8_e4m3) continue;
+        Setup setup{.n_heads = 5,
+                    .n_kv_heads = 1,
+                    .head_dim = head_dim,
+                    .own_v_dim = rank,
+                    .latent = true,
+                    .activations = activations,
+                    .cache = cache,
+                    .sequences = {{37, 19}, {50, 1}}};
+        check_everywhere(setup);
+        setup.chosen = {1, 7};
+        setup.sinks = true;
+        setup.n_heads = 36;  // more than a tile has queries
+        setup.sequences = {{20, 2}, {40, 1}};
+        check_everywhere(setup);
+      }
+    }
+  }
+}
+
 // One sequence has 16 items at most, and each warp gets a block of its own. Emulated devices
 // compute two sequences by warps that share blocks.
 TEST_CASE("gpu attention: equals the definition for one and two sequences of one KV head") {
@@ -133,6 +167,54 @@ TEST_CASE("gpu attention: caps scores by tanh, in steps of one row and of many")
                         .window = 16,
                         .cap = cap,
                         .sequences = {{40, 1}, {100, 1}, {1, 1}}});
+    }
+  }
+}
+
+// The second batch has a row of several chunks, whose sums a second kernel adds up.
+TEST_CASE("gpu attention: caps and sinks in every size of head and cache of the fast kernels") {
+  for (const DType cache : test::cache_types()) {
+    if (cache == DType::f32) continue;
+    for (const int64_t head_dim : {64, 96, 128, 256}) {
+      CAPTURE(std::string(dtype_name(cache)));
+      CAPTURE(head_dim);
+      Setup setup{.n_heads = 6,
+                  .n_kv_heads = 1,
+                  .head_dim = head_dim,
+                  .activations = cache == DType::bf16 ? DType::bf16 : DType::f16,
+                  .cache = cache,
+                  .cap = 4,
+                  .sinks = true,
+                  .sequences = {{19, 7}, {40, 3}}};
+      check_everywhere(setup);
+      setup.sequences = {{330, 1}, {40, 1}};
+      check_everywhere(setup);
+    }
+  }
+}
+
+TEST_CASE("gpu attention: options of scores come together in heads of any size") {
+  for (const int64_t head_dim : {80, 112, 192, 512}) {
+    for (const DType cache : {DType::f8_e4m3, DType::f16}) {
+      CAPTURE(head_dim);
+      CAPTURE(std::string(dtype_name(cache)));
+      Setup setup{.n_heads = 6,
+                  .head_dim = head_dim,
+                  .cache = cache,
+                  .cap = 4,
+                  .bias = true,
+                  .sinks = true,
+                  .sequences = {{40, 20}, {100, 2}, {1, 1}}};
+      setup.window = 33;
+      check_everywhere(setup);
+      setup.window = 0;
+      setup.chunk = 24;
+      check_everywhere(setup);
+      setup.page_size = 6;
+      setup.chunk = 0;
+      setup.bias = false;
+      setup.chosen = {3, 5};
+      check_everywhere(setup);
     }
   }
 }
@@ -178,6 +260,8 @@ TEST_CASE("gpu attention: sees no further back than the beginning of its chunk")
     CAPTURE(chunk);
     check_everywhere({.chunk = chunk, .sequences = {{40, 40}, {200, 2}, {1, 1}}});
     check_everywhere({.chunk = chunk, .sequences = {{40, 1}, {300, 1}, {1, 1}}});
+    check_everywhere(
+        {.activations = DType::f32, .chunk = chunk, .sequences = {{40, 40}, {300, 1}}});
   }
 }
 

@@ -1,11 +1,10 @@
 // Attention for any even head size up to kMostHeadDim, any types and any format of rows. It is the
 // reference for the other kernels, and serves f32 models. One warp per row, query head and part of
 // V; nothing is rounded between the cache and the output.
+#include "kernels/attention/chosen.cuh"
 #include "kernels/blocks/kv_rows.cuh"
 #include "kernels/blocks/reduce.cuh"
-#include "kernels/blocks/sequence.cuh"
 #include "kernels/blocks/vec.cuh"
-#include "kernels/launch_attention.h"
 
 namespace fp8kv::FP8KV_GPU {
 namespace {
@@ -21,21 +20,14 @@ int parts_of(const PagedKv& kv) {
   return kv.v_in_k > 0 ? 1 : (kv.v_dim() + kPartDim<false> - 1) / kPartDim<false>;
 }
 
-// The position of the token at `place` of those that a row sees.
-__device__ inline int position_at(const int32_t* chosen, int block, int place) {
-  return chosen == nullptr ? place : chosen[place / block] * block + place % block;
-}
-
-// One warp per (row, head, part of V), numbered row by row, then head by head. kChanged: one of the
-// options is set; for latents, chosen tokens or sinks.
-template <typename T, typename Cache, bool kLatent, bool kChanged>
-__global__ void attention_any_kernel(AttentionArguments arguments, ScoreOptions options,
-                                     int parts) {
+// One warp per (row, head, part of V), numbered row by row, then head by head.
+template <typename T, typename Cache, bool kLatent>
+__global__ void attention_any_kernel(AttentionArguments arguments, int parts) {
   after_previous();
   Shared shared;
   const PagedKv& kv = arguments.kv;
+  const ScoreOptions& options = arguments.scores;
   constexpr int kDimsPerLane = kPartDim<kLatent> / kWarp;
-  constexpr bool kOther = !kLatent && kChanged;
   const int head_dim = kv.head_dim, v_dim = kLatent ? kv.v_in_k : arguments.v_dim;
   float* all_queries = shared.take<float>(kWarps * head_dim);
   float* all_weights = shared.take<float>(kThreads);
@@ -54,23 +46,11 @@ __global__ void attention_any_kernel(AttentionArguments arguments, ScoreOptions 
       arguments.rows.page_table +
       static_cast<int64_t>(sequence_of(arguments.rows, row)) * arguments.rows.max_pages;
   Visible visible = visible_from(arguments.rows.positions[row], arguments.window);
-  if (kOther && options.chunk > 0) {
-    visible.begin = static_cast<int>((visible.end - 1) / options.chunk * options.chunk);
+  if (options.chunk > 0) {
+    visible.begin = (visible.end - 1) / options.chunk * options.chunk;
   }
-  // With chosen tokens, the numbers from here on are places in this list.
-  const int32_t* chosen = nullptr;
-  const int block = options.chosen_block;
-  if constexpr (kChanged) {
-    if (options.chosen != nullptr) {
-      const int own = options.chosen_lists > 1 ? kv_head : 0;
-      const int64_t list = static_cast<int64_t>(row) * options.chosen_lists + own;
-      chosen = options.chosen + list * options.chosen_count;
-      // The last block ends at the row itself, or has ended before it.
-      const int last = options.chosen_pooled ? visible.end % block : (visible.end - 1) % block + 1;
-      const int most = (options.chosen_count - 1) * block + last;
-      if (visible.end > most) visible.end = most;
-    }
-  }
+  const ChosenTokens chosen = chosen_tokens(options, row, kv_head);
+  visible = visible_places(options, visible);
   const int lane = lane_index();
 
   const T* q = static_cast<const T*>(arguments.q) + item * head_dim;
@@ -89,15 +69,13 @@ __global__ void attention_any_kernel(AttentionArguments arguments, ScoreOptions 
     const int place = begin + lane;
     float score = -INFINITY;
     if (place < visible.end) {
-      const int token = kChanged ? position_at(chosen, block, place) : place;
+      const int token = chosen.position(place);
       const KeyRow<Cache> k(kv, kv.row(pages[token / kv.page_size], kv_head, token % kv.page_size));
       score = 0.0f;
       for (int d = 0; d < head_dim; ++d) score = fused(query[d], k.value(d), score);
       score *= k_scale * arguments.scale;
-      if constexpr (kOther) {
-        if (options.cap != 0.0f) score = options.cap * tanh_exact(score / options.cap);
-        if (options.bias != nullptr) score += options.bias[head * options.positions + token];
-      }
+      if (options.cap != 0.0f) score = options.cap * tanh_exact(score / options.cap);
+      if (options.bias != nullptr) score += options.bias[head * options.positions + token];
     }
     const float new_max = fmaxf(max, warp_max(score));
     const float weight = exp_exact(score - new_max);
@@ -109,7 +87,7 @@ __global__ void attention_any_kernel(AttentionArguments arguments, ScoreOptions 
     const int count = visible.end - begin < kWarp ? visible.end - begin : kWarp;
     for (int j = 0; j < kDimsPerLane; ++j) acc[j] *= correction;
     for (int i = 0; i < count; ++i) {
-      const int at = kChanged ? position_at(chosen, block, begin + i) : begin + i;
+      const int at = chosen.position(begin + i);
       const ValueRow<Cache> v(kv, kv.row(pages[at / kv.page_size], kv_head, at % kv.page_size),
                               kLatent ? head_dim : v_dim);
       if constexpr (kIsAny<Cache>) {
@@ -131,14 +109,12 @@ __global__ void attention_any_kernel(AttentionArguments arguments, ScoreOptions 
     }
     warp_sync();
   }
-  if constexpr (kChanged) {
-    if (options.sinks != nullptr) {
-      const float sink = number_at(options.sinks, options.sinks_dtype, head);
-      const float new_max = fmaxf(max, sink);
-      const float correction = exp_exact(max - new_max);
-      sum = sum * correction + exp_exact(sink - new_max);
-      for (int j = 0; j < kDimsPerLane; ++j) acc[j] *= correction;
-    }
+  if (options.sinks != nullptr) {
+    const float sink = number_at(options.sinks, options.sinks_dtype, head);
+    const float new_max = fmaxf(max, sink);
+    const float correction = exp_exact(max - new_max);
+    sum = sum * correction + exp_exact(sink - new_max);
+    for (int j = 0; j < kDimsPerLane; ++j) acc[j] *= correction;
   }
   T* out = static_cast<T*>(arguments.out) + item * v_dim;
   if constexpr (kIsAny<Cache>) {
@@ -151,29 +127,23 @@ __global__ void attention_any_kernel(AttentionArguments arguments, ScoreOptions 
 }
 
 template <typename T, typename Cache, bool kLatent>
-void run(Stream stream, const AttentionArguments& arguments, const ScoreOptions& scores) {
+void run(Stream stream, const AttentionArguments& arguments) {
   const int parts = parts_of(arguments.kv);
   const int64_t warps = static_cast<int64_t>(arguments.rows.n) * arguments.n_heads * parts;
-  const bool changed = scores.chunk > 0 || scores.cap != 0.0f || scores.bias != nullptr ||
-                       scores.sinks != nullptr || scores.chosen != nullptr;
   const int floats = kWarps * arguments.kv.head_dim + kThreads +
                      (kIsAny<Cache> ? kWarps * arguments.kv.v_dim() : 0);
-  const auto launch_kernel = [&](auto* kernel) {
-    launch("attention", kernel, {static_cast<unsigned>((warps + kWarps - 1) / kWarps)}, kThreads,
-           static_cast<size_t>(floats) * sizeof(float), stream, arguments, scores, parts);
-  };
-  changed ? launch_kernel(attention_any_kernel<T, Cache, kLatent, true>)
-          : launch_kernel(attention_any_kernel<T, Cache, kLatent, false>);
+  launch("attention", attention_any_kernel<T, Cache, kLatent>,
+         {static_cast<unsigned>((warps + kWarps - 1) / kWarps)}, kThreads,
+         static_cast<size_t>(floats) * sizeof(float), stream, arguments, parts);
 }
 
 }  // namespace
 
-void attention_any(Stream stream, DType activations, const AttentionArguments& arguments,
-                   const ScoreOptions& scores) {
+void attention_any(Stream stream, DType activations, const AttentionArguments& arguments) {
   with_compute_type(activations, [&]<typename T>(T) {
     with_cache_type(arguments.kv, [&]<typename Cache>(Cache) {
-      arguments.kv.v_in_k > 0 ? run<T, Cache, true>(stream, arguments, scores)
-                              : run<T, Cache, false>(stream, arguments, scores);
+      arguments.kv.v_in_k > 0 ? run<T, Cache, true>(stream, arguments)
+                              : run<T, Cache, false>(stream, arguments);
     });
   });
 }

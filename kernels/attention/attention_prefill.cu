@@ -1,10 +1,10 @@
 // Attention of many rows at once over the cache. A block takes a tile of queries of one KV head. It
 // streams keys and values through shared memory, where all its warps read them. A column is a query
 // of one row and head, so grouped heads share every tile that is read.
-#include "kernels/blocks/lane_queue.cuh"
-#include "kernels/blocks/query_tile.cuh"
+#include "kernels/attention/lane_queue.cuh"
+#include "kernels/attention/query_tile.cuh"
+#include "kernels/attention/slab.cuh"
 #include "kernels/blocks/sequence.cuh"
-#include "kernels/blocks/slab.cuh"
 
 namespace fp8kv::FP8KV_GPU {
 namespace {
@@ -17,11 +17,14 @@ template <int kHeadDim>
 inline constexpr int kWarpCols = kHeadDim > 128 ? Mma::kCols : 16;
 template <int kHeadDim>
 inline constexpr int kBlockCols = kWarps* kWarpCols<kHeadDim>;
+// Code for a cap takes 20 registers of the kernels for smaller heads, and none of the others.
+constexpr int kLeastCappedHead = 128;
 
 struct Prefill {
   AttentionArguments attention;
   int32_t tiles;  // an upper bound; see tile_at
-  bool bf16;      // activations: else f16
+  ScoreCap cap;
+  bool bf16;  // activations: else f16
 };
 
 template <typename Cache, int kHeadDim>
@@ -38,18 +41,16 @@ class Worker {
 
   __device__ Worker(const Prefill& prefill, const QueryTile& tile, int kv_head, Shared& shared)
       : attention_(prefill.attention),
+        cap_(prefill.cap),
         bf16_(prefill.bf16),
-        tile_(tile),
-        kv_head_(kv_head),
-        share_(attention_.n_heads / attention_.kv.n_kv_heads),
+        tile_{tile, kv_head, attention_.n_heads / attention_.kv.n_kv_heads, attention_.n_heads},
         ring_(shared.take<unsigned char>(kSharedBytes)) {}
 
   __device__ inline void run() {
     start();
-    const int last_col = tile_.first_col + kBlockCols<kHeadDim> - 1;
-    const int last_row = tile_.first_row + last_col / share_;
-    const Visible first = visible_of(tile_.first_row + tile_.first_col / share_);
-    const int end = visible_of(last_row < tile_.end_row ? last_row : tile_.end_row - 1).end;
+    const int last_row = tile_.row(kBlockCols<kHeadDim> - 1), end_row = tile_.tile.end_row;
+    const Visible first = visible_of(tile_.row(0));
+    const int end = visible_of(last_row < end_row ? last_row : end_row - 1).end;
     const int begin = first.begin / Tile::kTokens * Tile::kTokens;
     fetch(begin, end, 0);
     int stage = 0;
@@ -68,34 +69,26 @@ class Worker {
 
  private:
   __device__ inline Visible visible_of(int row) const {
-    return visible_from(attention_.rows.positions[row], attention_.window);
+    return visible_at(attention_, attention_.rows.positions[row]);
   }
 
-  // Column `col` of this warp, counted as in QueryTile.
-  __device__ inline int column(int col) const {
-    return tile_.first_col + warp_index() * kWarpCols<kHeadDim> + col;
-  }
-  __device__ inline int row_of(int col) const { return tile_.first_row + column(col) / share_; }
-  __device__ inline int64_t place_of(int col) const {
-    return (static_cast<int64_t>(row_of(col)) * attention_.n_heads + kv_head_ * share_ +
-            column(col) % share_) *
-           kHeadDim;
-  }
+  // Column `col` of this warp, among those of the tile.
+  static __device__ inline int in_tile(int col) { return warp_index() * kWarpCols<kHeadDim> + col; }
 
   __device__ inline void start() {
-    const float scale = score_scale<Cache>(attention_, kv_head_);
+    const float scale = score_scale<Cache>(attention_, tile_.kv_head);
 #pragma unroll
     for (int frag = 0; frag < kColFrags; ++frag) {
-      const int own = frag * Mma::kCols + Mma::row(lane_index());
+      const int own = in_tile(frag * Mma::kCols + Mma::row(lane_index()));
       const int exponent = query_operand<Cache, kHeadDim, kLoads<Cache>>(
-          attention_.q, place_of(own), row_of(own) < tile_.end_row, bf16_, query_[frag]);
+          attention_.q, tile_.place(own, kHeadDim), tile_.has(own), bf16_, query_[frag]);
 #pragma unroll
       for (int i = 0; i < Mma::kLaneCols; ++i) {
         const int col = Mma::acc_col(lane_index(), i);
         const int at = frag * Mma::kLaneCols + i;
         factor_[at] = scale * power_of_two(warp_from(exponent, Mma::lane_of_col(col)));
-        const int row = row_of(frag * Mma::kCols + col);
-        visible_[at] = row < tile_.end_row ? visible_of(row) : Visible{0, 0};
+        const int in_block = in_tile(frag * Mma::kCols + col);
+        visible_[at] = tile_.has(in_block) ? visible_of(tile_.row(in_block)) : Visible{0, 0};
         max_[at] = -INFINITY;
         sum_[at] = 0.0f;
       }
@@ -124,7 +117,7 @@ class Worker {
     if (first < end) {
       const PagedKv& kv = attention_.kv;
       const int32_t* pages = attention_.rows.page_table +
-                             static_cast<int64_t>(tile_.sequence) * attention_.rows.max_pages +
+                             static_cast<int64_t>(tile_.tile.sequence) * attention_.rows.max_pages +
                              first / kv.page_size;
       const int first_slot = first % kv.page_size;
       constexpr int kPieces = Tile::kRowBytes / 16;
@@ -133,7 +126,7 @@ class Worker {
         const bool valid = first + in_slab < end;
         int slot = first_slot + in_slab, page = 0;
         for (; slot >= kv.page_size; slot -= kv.page_size) ++page;
-        const int64_t at = (valid ? kv.offset(pages[page], kv_head_, slot) : 0) *
+        const int64_t at = (valid ? kv.offset(pages[page], tile_.kv_head, slot) : 0) *
                                static_cast<int64_t>(sizeof(Cache)) +
                            piece * 16;
         unsigned char* to = ring_ + stage * Tile::kBytes + piece * 16;
@@ -185,18 +178,17 @@ class Worker {
     }
   }
 
-  // Masks the scores of tokens that a column does not see.
-  __device__ inline void hide(int first, float (*scores)[kColFrags][4]) const {
+  // Calls work(score, number of the token in the slab, number of the column in the lane).
+  template <typename Work>
+  static __device__ inline void each_score(float (*scores)[kColFrags][4], const Work& work) {
 #pragma unroll
     for (int group = 0; group < Tile::kGroups; ++group) {
 #pragma unroll
       for (int frag = 0; frag < kColFrags; ++frag) {
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
-          const Visible& visible = visible_[frag * Mma::kLaneCols + i % Mma::kLaneCols];
-          const int token = first + group * kTileTokens + Mma::acc_row(lane_index(), i);
-          const bool sees = token >= visible.begin && token < visible.end;
-          if (!sees) scores[group][frag][i] = -INFINITY;
+          work(scores[group][frag][i], group * kTileTokens + Mma::acc_row(lane_index(), i),
+               frag * Mma::kLaneCols + i % Mma::kLaneCols);
         }
       }
     }
@@ -204,17 +196,20 @@ class Worker {
 
   // Turns scores into weights, and scales the sums so far down to the new maximum.
   __device__ inline void softmax(int first, float (*scores)[kColFrags][4]) {
-#pragma unroll
-    for (int group = 0; group < Tile::kGroups; ++group) {
-#pragma unroll
-      for (int frag = 0; frag < kColFrags; ++frag) {
-#pragma unroll
-        for (int i = 0; i < 4; ++i) {
-          scores[group][frag][i] *= factor_[frag * Mma::kLaneCols + i % Mma::kLaneCols];
-        }
+    each_score(scores, [&](float& score, int, int at) { score *= factor_[at]; });
+    if constexpr (kHeadDim >= kLeastCappedHead) {
+      if (cap_.most != 0.0f) {
+        each_score(scores, [&](float& score, int, int) { score = capped(cap_, score); });
       }
     }
-    if (first < common_.begin || first + Tile::kTokens > common_.end) hide(first, scores);
+    if (first < common_.begin || first + Tile::kTokens > common_.end) {
+      // Masks the scores of tokens that a column does not see.
+      each_score(scores, [&](float& score, int in_slab, int at) {
+        const bool sees =
+            first + in_slab >= visible_[at].begin && first + in_slab < visible_[at].end;
+        if (!sees) score = -INFINITY;
+      });
+    }
 #pragma unroll
     for (int at = 0; at < kCols; ++at) {
       const int frag = at / Mma::kLaneCols, col = at % Mma::kLaneCols;
@@ -287,6 +282,16 @@ class Worker {
     return value_dim<Cache, kHeadDim>(i, j);
   }
 
+  __device__ inline void add_sinks() {
+#pragma unroll
+    for (int at = 0; at < kCols; ++at) {
+      const int col =
+          at / Mma::kLaneCols * Mma::kCols + Mma::acc_col(lane_index(), at % Mma::kLaneCols);
+      const int head = tile_.head(in_tile(col));
+      sum_[at] += sink_weight(attention_.scores, head, max_[at]);
+    }
+  }
+
   __device__ inline void finish() {
 #pragma unroll
     for (int at = 0; at < kCols; ++at) {
@@ -295,15 +300,16 @@ class Worker {
         sum_[at] += warp_xor(sum_[at], mask);
       }
     }
-    const float scale = output_scale<Cache>(attention_, kv_head_);
+    if (attention_.scores.sinks != nullptr) add_sinks();
+    const float scale = output_scale<Cache>(attention_, tile_.kv_head);
 #pragma unroll
     for (int frag = 0; frag < kColFrags; ++frag) {
 #pragma unroll
       for (int j = 0; j < 4; ++j) {
         const int at = frag * Mma::kLaneCols + j % Mma::kLaneCols;
         const int col = frag * Mma::kCols + Mma::acc_col(lane_index(), j);
-        if (row_of(col) >= tile_.end_row) continue;
-        const int64_t out = place_of(col);
+        if (!tile_.has(in_tile(col))) continue;
+        const int64_t out = tile_.place(in_tile(col), kHeadDim);
 #pragma unroll
         for (int i = 0; i < kFrags; ++i) {
           store_activation(attention_.out, out + dim_of(i, j), bf16_,
@@ -314,10 +320,9 @@ class Worker {
   }
 
   const AttentionArguments& attention_;
+  const ScoreCap& cap_;
   bool bf16_;
-  QueryTile tile_;
-  int kv_head_;
-  int share_;
+  TileQueries tile_;
   unsigned char* ring_;
   uint32_t query_[kColFrags][2 * kFrags];
   float factor_[kCols];
@@ -370,9 +375,14 @@ void run_head_dim(Stream stream, const Prefill& prefill) {
 
 }  // namespace
 
+bool takes_prefill(const AttentionArguments& arguments) {
+  return arguments.scores.cap == 0.0f || arguments.kv.head_dim >= kLeastCappedHead;
+}
+
 void attention_prefill(Stream stream, DType activations, const AttentionArguments& arguments) {
   Prefill prefill;
   prefill.attention = arguments;
+  prefill.cap = score_cap(arguments.scores.cap);
   prefill.bf16 = activations == DType::bf16;
   with_elements(arguments.kv.k_format, [&]<typename Cache>(Cache) {
     if constexpr (sizeof(Cache) <= 2) run_head_dim<Cache>(stream, prefill);

@@ -2,15 +2,27 @@
 #pragma once
 
 #include "kernels/blocks/fragments.cuh"
+#include "kernels/blocks/sequence.cuh"
 #include "kernels/launch_attention.h"
 
 namespace fp8kv::FP8KV_GPU {
+
+// Whether the cache's elements can be operands beside these activations.
+inline bool takes_operands(DType activations, const AttentionArguments& arguments) {
+  const PagedKv& kv = arguments.kv;
+  if (!kv.in_elements() || activations == DType::f32 || kv.k_format == KvFormat::f32) return false;
+  // f16 has more bits than bf16, and bf16 more range. Queries in bf16 can be scaled into f16, but
+  // not the reverse.
+  if (kv.k_format == KvFormat::bf16 && activations != DType::bf16) return false;
+  return reinterpret_cast<uintptr_t>(arguments.q) % 8 == 0;  // loaded four at a time
+}
 
 inline constexpr int kTileTokens = 16;
 // Softmax weights are computed times 2^15, so that the largest is 2^15; sums and outputs are
 // divided by 2^15 at the end. So weights down to 2^-29 of the largest are normal f16 numbers with
 // all their bits, and many small weights are not lost.
 inline constexpr float kWeightExponent = 15.0f;
+inline constexpr float kLog2E = 1.4426950408889634f;  // of scores for exp2
 
 __device__ inline void store_activation(void* data, int64_t at, bool bf16, float x) {
   if (bf16) {
@@ -82,10 +94,39 @@ __device__ inline int query_operand(const void* q, int64_t at, bool present, boo
 // The factor that turns products of operands into scores for exp2.
 template <typename Cache>
 __device__ inline float score_scale(const AttentionArguments& attention, int kv_head) {
-  constexpr float kLog2E = 1.4426950408889634f;
   float scale = attention.scale * kLog2E * power_of_two(Operand<Cache>::exponent());
   if constexpr (kIsFp8<Cache>) scale *= attention.kv.k_scale[kv_head];
   return scale;
+}
+
+// A cap of scores for exp2.
+struct ScoreCap {
+  float most = 0.0f;  // cap * log2(e); 0: no cap
+  float rate = 0.0f;  // 2 / cap
+};
+
+inline ScoreCap score_cap(float cap) {
+  return cap == 0.0f ? ScoreCap{} : ScoreCap{cap * kLog2E, 2.0f / cap};
+}
+
+// most * tanh(score / most), within ten roundings of `most`.
+__device__ inline float capped(const ScoreCap& cap, float score) {
+  const float share = reciprocal_fast(exp2_fast(score * cap.rate) + 1.0f);
+  return fused(-2.0f * cap.most, share, cap.most);
+}
+
+// The weight of a head's sink, relative to `largest` like the weights of tokens.
+__device__ inline float sink_weight(const ScoreOptions& scores, int head, float largest) {
+  const float sink = number_at(scores.sinks, scores.sinks_dtype, head) * kLog2E;
+  return exp2_fast(sink - (largest - kWeightExponent));
+}
+
+// The positions that a row at `position` sees.
+__device__ inline Visible visible_at(const AttentionArguments& attention, int position) {
+  Visible visible = visible_from(position, attention.window);
+  const int chunk = attention.scores.chunk;
+  if (chunk > 0) visible.begin = position / chunk * chunk;
+  return visible;
 }
 
 template <typename Cache>

@@ -3,7 +3,7 @@
 // loaded one page ahead, since the address of a tile waits for it.
 #pragma once
 
-#include "kernels/blocks/decode_items.cuh"
+#include "kernels/attention/decode_items.cuh"
 
 namespace fp8kv::FP8KV_GPU {
 

@@ -1,8 +1,8 @@
 // Tokens of a paged cache in shared memory, for all warps of a block to read.
 #pragma once
 
-#include "kernels/blocks/attention.cuh"
-#include "kernels/blocks/lane_queue.cuh"
+#include "kernels/attention/attention.cuh"
+#include "kernels/attention/lane_queue.cuh"
 
 namespace fp8kv::FP8KV_GPU {
 

@@ -2,11 +2,11 @@
 // warp takes a chunk of a sequence for the query heads of one KV head, and streams it through
 // matrix instructions. A warp waits only for its own lanes. With asynchronous copies, it asks for
 // the first tiles of its next chunk while it ends one. A second kernel adds up a row's chunks.
-#include "kernels/blocks/decode_items.cuh"
-#include "kernels/blocks/decode_results.cuh"
-#include "kernels/blocks/decode_tiles.cuh"
+#include "kernels/attention/decode_items.cuh"
+#include "kernels/attention/decode_results.cuh"
+#include "kernels/attention/decode_tiles.cuh"
+#include "kernels/attention/lane_queue.cuh"
 #include "kernels/blocks/fragments.cuh"
-#include "kernels/blocks/lane_queue.cuh"
 
 namespace fp8kv::FP8KV_GPU {
 namespace {
@@ -162,8 +162,9 @@ class Worker {
     for (int i = 0; i < 4; ++i) {
       const int token = first + Mma::acc_row(lane, i);
       const bool visible = token >= item.first_visible && token < item.end;
-      const float score =
+      float score =
           (kSums == 1 ? sums[0][i] : sums[0][i] + sums[kSums - 1][i]) * factor_[i % Mma::kLaneCols];
+      if (decode_.cap.most != 0.0f) score = capped(decode_.cap, score);
       scores[i] = visible ? score : -INFINITY;
     }
     float correction[Mma::kLaneCols];
@@ -207,7 +208,19 @@ class Worker {
         sum_[col] += warp_xor(sum_[col], mask);
       }
     }
-    item.chunks == 1 ? write_output(item) : write_partial(item);
+    if (item.chunks > 1) return write_partial(item);
+    add_sinks(item);
+    write_output(item);
+  }
+
+  __device__ inline void add_sinks(const Item& item) {
+    const ScoreOptions& scores = decode_.attention.scores;
+    if (scores.sinks == nullptr) return;
+#pragma unroll
+    for (int col = 0; col < Mma::kLaneCols; ++col) {
+      const int head = Mma::acc_col(lane_index(), col);
+      if (head < item.heads) sum_[col] += sink_weight(scores, item.first_head + head, max_[col]);
+    }
   }
 
   // Calls work(head, dim, numbers, col) for the lane's results: kRun adjacent dimensions of a head
@@ -308,9 +321,7 @@ void run(Stream stream, const Decode& decode, int64_t most_items, int multiproce
 
 // FNUZ is the format of AMD's GPUs, which do not read ahead asynchronously.
 template <typename Cache>
-inline constexpr bool kHasDeep =
-    kLoneWarps > 0 && !std::is_same_v<Cache, Fp8<Fp8Format::e4m3fnuz>> &&
-    !std::is_same_v<Cache, Fp8<Fp8Format::e5m2fnuz>>;
+inline constexpr bool kHasDeep = kLoneWarps > 0 && !kIsFnuz<Cache>;
 
 template <typename Cache, int kHeadDim>
 void run(Stream stream, const Decode& decode, int multiprocessors) {
@@ -337,31 +348,14 @@ void run_head_dim(Stream stream, const Decode& decode, int multiprocessors) {
   }
 }
 
-int32_t group_heads(const AttentionArguments& arguments) {
-  const int32_t share = arguments.n_heads / arguments.kv.n_kv_heads;
-  return share < Mma::kCols ? share : Mma::kCols;
-}
-
-int32_t groups(const AttentionArguments& arguments) {
-  const int32_t share = arguments.n_heads / arguments.kv.n_kv_heads;
-  return arguments.kv.n_kv_heads * ((share + Mma::kCols - 1) / Mma::kCols);
-}
-
-int32_t chunks_of(const AttentionArguments& arguments) {
-  return static_cast<int32_t>(
-      max_chunks(int64_t{arguments.rows.max_pages} * arguments.kv.page_size));
-}
-
 }  // namespace
 
 bool takes_fast_attention(DType activations, const AttentionArguments& arguments) {
   const PagedKv& kv = arguments.kv;
-  if (!kv.in_elements() || activations == DType::f32 || kv.k_format == KvFormat::f32) return false;
-  // f16 has more bits than bf16, and bf16 more range. Queries in bf16 can be scaled into f16, but
-  // not the reverse.
-  if (kv.k_format == KvFormat::bf16 && activations != DType::bf16) return false;
-  if (reinterpret_cast<uintptr_t>(arguments.q) % 8 != 0) return false;  // loaded four at a time
-  return kv.page_size % kTileTokens == 0 && kv.v_dim() == kv.head_dim &&
+  const ScoreOptions& scores = arguments.scores;
+  if (scores.bias != nullptr || scores.chosen != nullptr) return false;
+  return takes_operands(activations, arguments) && kv.page_size % kTileTokens == 0 &&
+         kv.v_in_k == 0 && kv.v_dim() == kv.head_dim &&
          (kv.head_dim == 64 || kv.head_dim == 96 || kv.head_dim == 128 || kv.head_dim == 256);
 }
 
@@ -372,26 +366,21 @@ bool takes_decode(const AttentionArguments& arguments, int64_t computed_as) {
 }
 
 DecodeSizes decode_sizes(const AttentionArguments& arguments) {
-  const int64_t row_groups = int64_t{arguments.rows.n} * groups(arguments);
-  const int64_t states = row_groups * chunks_of(arguments) * group_heads(arguments);
-  return {static_cast<size_t>(states * arguments.kv.head_dim), static_cast<size_t>(2 * states)};
+  return sizes_of(decode_of(DType::f16, arguments, {}, Mma::kCols));
 }
 
 void attention_decode(Stream stream, DType activations, const AttentionArguments& arguments,
                       const DecodeScratch& scratch, int multiprocessors) {
-  Decode decode;
-  decode.attention = arguments;
-  decode.partials = scratch.partials;
-  decode.states = scratch.states;
-  decode.max_chunks = chunks_of(arguments);
-  decode.groups = groups(arguments);
-  decode.group_heads = group_heads(arguments);
-  decode.bf16 = activations == DType::bf16;
+  const Decode decode = decode_of(activations, arguments, scratch, Mma::kCols);
   with_elements(arguments.kv.k_format, [&]<typename Cache>(Cache) {
     if constexpr (sizeof(Cache) <= 2) run_head_dim<Cache>(stream, decode, multiprocessors);
   });
+  combine(stream, decode);
+}
+
+void combine(Stream stream, const Decode& decode) {
   constexpr int64_t kWarps = kCombineThreads / kWarp;
-  const int64_t heads = int64_t{arguments.rows.n} * arguments.n_heads;
+  const int64_t heads = int64_t{decode.attention.rows.n} * decode.attention.n_heads;
   launch("attention", attention_combine_kernel,
          {static_cast<unsigned>((heads + kWarps - 1) / kWarps)}, kCombineThreads, 0, stream,
          decode);

@@ -1,8 +1,8 @@
 // The results of decode attention. A row of one item gets its result at once. For a row of several
-// items, each warp stores a partial result; a second kernel adds them up in order.
+// items, partial results are stored; a second kernel adds them up in order.
 #pragma once
 
-#include "kernels/blocks/decode_items.cuh"
+#include "kernels/attention/decode_items.cuh"
 #include "kernels/blocks/fragments.cuh"
 #include "kernels/blocks/vec.cuh"
 
@@ -60,7 +60,7 @@ class DecodeResults {
 // Numbers come from L2, which takes some 200 ns, so many reads start at a time.
 __device__ inline void combine_chunks(const Decode& decode, int row, int head) {
   const AttentionArguments& attention = decode.attention;
-  const int chunks = chunk_count(visible_from(attention.rows.positions[row], attention.window));
+  const int chunks = chunk_count(places_of(attention, row));
   if (chunks == 1) return;
   const int share = attention.n_heads / attention.kv.n_kv_heads;
   const int within = head % share;
@@ -74,13 +74,15 @@ __device__ inline void combine_chunks(const Decode& decode, int row, int head) {
     largest = fmaxf(largest, states[chunk * state_step]);
   }
   for (int mask = 1; mask < kWarp; mask *= 2) largest = fmaxf(largest, warp_xor(largest, mask));
-  const int head_dim = attention.kv.head_dim;
-  const int64_t part_step = int64_t{decode.group_heads} * head_dim;
+  const float sink =
+      attention.scores.sinks == nullptr ? 0.0f : sink_weight(attention.scores, head, largest);
+  const int v_dim = attention.v_dim;
+  const int64_t part_step = int64_t{decode.group_heads} * v_dim;
 #pragma unroll 1
-  for (int dim = 4 * lane_index(); dim < head_dim; dim += 4 * kWarp) {
-    const float* partials = decode.partials + first * head_dim + dim;
+  for (int dim = 4 * lane_index(); dim < v_dim; dim += 4 * kWarp) {
+    const float* partials = decode.partials + first * v_dim + dim;
     Vec<float, 4> total = {};
-    float sum = 0.0f;
+    float sum = sink;
 #pragma unroll 16
     for (int chunk = 0; chunk < chunks; ++chunk) {
       const Vec<float, 2> state = load_vec<2>(states + chunk * state_step);
@@ -89,7 +91,7 @@ __device__ inline void combine_chunks(const Decode& decode, int row, int head) {
       sum = fused(state.x[1], weight, sum);
       for (int i = 0; i < 4; ++i) total.x[i] = fused(part.x[i], weight, total.x[i]);
     }
-    const int64_t at = (static_cast<int64_t>(row) * attention.n_heads + head) * head_dim + dim;
+    const int64_t at = (static_cast<int64_t>(row) * attention.n_heads + head) * v_dim + dim;
     for (int i = 0; i < 4; ++i) {
       store_activation(attention.out, at + i, decode.bf16, total.x[i] / sum);
     }
