@@ -59,8 +59,8 @@ Kernel* EmulatedDevice::find(const void* host_function) {
   return found == bound_.end() ? nullptr : found->second;
 }
 
-std::function<void()> EmulatedDevice::prepare(Kernel& kernel, Extent grid, Extent block,
-                                              size_t shared_bytes, void** arguments) {
+EmulatedDevice::Work EmulatedDevice::prepare(Kernel& kernel, Extent grid, Extent block,
+                                             size_t shared_bytes, void** arguments) {
   const std::lock_guard lock(mutex_);
   if (!kernel.program) kernel.program = decode(parse_kernel(kernel.text));
   const Program& program = *kernel.program;
@@ -73,10 +73,14 @@ std::function<void()> EmulatedDevice::prepare(Kernel& kernel, Extent grid, Exten
   if (const std::string why = why_not(program, launch); !why.empty()) {
     throw Error(why, "", ErrorKind::device);
   }
-  return [this, &kernel, launch, parameters]() mutable {
-    launch.parameters = parameters;
+  return [this, &kernel, launch, parameters](const WorkTime& time) {
+    Launch own = launch;
+    own.parameters = parameters;
     ++kernel.launches;
-    run_grid(*kernel.program, launch, memory_, pool_);
+    run_grid(*kernel.program, own, memory_, pool_);
+    const LastingName name = lasting_name(readable_name(kernel.text.name));
+    const std::string wrong = memory_.note_touched(time, name);
+    if (!wrong.empty()) fail(wrong);
   };
 }
 
@@ -95,35 +99,40 @@ Limits EmulatedDevice::limits() const {
   return settings_.target == 90 ? Limits{9, 227 * 1024} : Limits{8, 99 * 1024};
 }
 
-void EmulatedDevice::run(const std::function<void()>& work) {
+void EmulatedDevice::give(const Work& work, int stream) {
+  const std::lock_guard lock(mutex_);
+  if (is_recording(stream)) {
+    recording_->push_back(work);
+    return;
+  }
   if (!fault_.empty()) return;
   try {
-    work();
+    work(order_.begin_work(stream));
   } catch (const std::exception& error) {
     fault_ = error.what();
   }
 }
 
-void EmulatedDevice::give(std::function<void()> work, const void* stream) {
-  const std::lock_guard lock(mutex_);
-  if (is_recording(stream)) {
-    recording_->push_back(std::move(work));
-  } else {
-    run(work);
-  }
-}
-
-void EmulatedDevice::begin_recording(const void* stream) {
+void EmulatedDevice::begin_recording(int stream) {
   const std::lock_guard lock(mutex_);
   recorded_ = stream;
   recording_.emplace();
 }
 
-EmulatedDevice::Work EmulatedDevice::end_recording() {
+std::vector<EmulatedDevice::Work> EmulatedDevice::end_recording() {
   const std::lock_guard lock(mutex_);
-  Work work = recording_.value_or(Work{});
+  std::vector<Work> work = recording_.value_or(std::vector<Work>{});
   recording_.reset();
   return work;
+}
+
+void EmulatedDevice::after_wait() {
+  set_fault(host_copies_.arrive(order_.host()));
+}
+
+void EmulatedDevice::set_fault(const std::string& text) {
+  const std::lock_guard lock(mutex_);
+  if (fault_.empty()) fault_ = text;
 }
 
 }  // namespace fp8kv::ptx

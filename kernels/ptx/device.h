@@ -13,6 +13,8 @@
 #include "base/machine/thread_pool.h"
 #include "kernels/ptx/launch.h"
 #include "kernels/ptx/machine/parse.h"
+#include "kernels/ptx/order/host_copies.h"
+#include "kernels/ptx/order/stream_order.h"
 #include "kernels/ptx/settings.h"
 
 namespace fp8kv::ptx {
@@ -43,26 +45,31 @@ class EmulatedDevice {
   void bind(const void* host_function, Module& module, const std::string& name);
   Kernel* find(const void* host_function);
 
+  // A piece of a stream's work. It throws its faults.
+  using Work = std::function<void(const WorkTime& time)>;
   // Throws the reason if a GPU would refuse the launch. Faults come when the work runs.
-  std::function<void()> prepare(Kernel& kernel, Extent grid, Extent block, size_t shared_bytes,
-                                void** arguments);
+  Work prepare(Kernel& kernel, Extent grid, Extent block, size_t shared_bytes, void** arguments);
   void allow_shared_bytes(Kernel& kernel, size_t bytes);
 
   // Runs the work, or notes it while that stream is recorded. After a fault, nothing runs any more.
-  void give(std::function<void()> work, const void* stream);
-  using Work = std::vector<std::function<void()>>;
-  void begin_recording(const void* stream);
-  Work end_recording();
-  bool is_recording(const void* stream) const { return recording_ && stream == recorded_; }
+  //   stream: its number in order()
+  void give(const Work& work, int stream);
+  void begin_recording(int stream);
+  std::vector<Work> end_recording();
+  bool is_recording(int stream) const { return recording_ && stream == recorded_; }
+
+  // The host has waited: copies end that are known to be done.
+  void after_wait();
 
   const std::string& fault() const { return fault_; }  // "" for none
+  void set_fault(const std::string& text);
   GlobalMemory& memory() { return memory_; }
+  StreamOrder& order() { return order_; }
+  HostCopies& host_copies() { return host_copies_; }
   Limits limits() const;
   const Settings& settings() const { return settings_; }
 
  private:
-  void run(const std::function<void()>& work);
-
   Settings settings_;
   GlobalMemory memory_;
   ThreadPool pool_;
@@ -70,8 +77,10 @@ class EmulatedDevice {
   std::vector<std::unique_ptr<Module>> modules_;
   std::vector<std::unique_ptr<Kernel>> kernels_;
   std::map<const void*, Kernel*> bound_;
-  std::optional<Work> recording_;
-  const void* recorded_ = nullptr;  // the recorded stream
+  StreamOrder order_;
+  HostCopies host_copies_;
+  std::optional<std::vector<Work>> recording_;
+  int recorded_ = 0;  // the recorded stream
   std::string fault_;
 };
 

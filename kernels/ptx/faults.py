@@ -6,13 +6,14 @@ tests that run, and a pattern of what the tests or the executor then say).
 CUDA = "kernels/device/gpu_cuda.h"
 REDUCE = "kernels/blocks/reduce.cuh"
 NORM = "kernels/ops/norm.cu"
+TRANSFERS = "kernels/device/transfers_runtime.cu"
 TESTS_OF_LINEAR = "gpu linear: equals double precision*"
 TESTS_OF_NORM = "gpu norm:*"
 WRONG = r"ERROR: CHECK|element \d+ of"
 
 FAULTS = [
     # The simulator has bodies of its own for these, so it can see none of them. The first compiles longest.
-    ("ldmatrix gives two registers in the other order", "ops/attention_prefill.cu", CUDA,
+    ("ldmatrix gives two registers in the other order", "attention/attention_prefill.cu", CUDA,
      'x4.shared.b16 {%0, %1, %2, %3}', 'x4.shared.b16 {%0, %2, %1, %3}', "gpu attention: prompts in*", WRONG),
     ("an FP8 pair is encoded in the other order", "ops/rope_append.cu", CUDA,
      'cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;', 'cvt.rn.satfinite.e4m3x2.f32 %0, %2, %1;',
@@ -43,4 +44,16 @@ FAULTS = [
     ("a launch takes more than 48 KiB of shared memory without permission", "ops/embed.cu",
      "kernels/device/gpu_runtime.h", "start(kernel, grid, threads, shared_bytes, stream",
      "start(kernel, grid, threads, shared_bytes + 2 * kPlainSharedBytes, stream", "gpu embed*", "shared memory"),
+    # The order of the host's calls.
+    ("queues do not wait for each other", "device/transfers_runtime.cu", TRANSFERS,
+     "check_given(FP8KV_RUNTIME(StreamWaitEvent)", "check_given(queue >= 0 ? kSuccess : FP8KV_RUNTIME(StreamWaitEvent)",
+     "streaming:*", "without waiting for it"),
+    ("the host does not wait for a queue", "device/transfers_runtime.cu", TRANSFERS,
+     "check_waited(FP8KV_RUNTIME(EventSynchronize)(at(mark))", "check_waited(kSuccess", "streaming:*",
+     "changed a source|given back while"),
+    ("a slot of the staging memory is filled before it was copied", "device/device_runtime.cu",
+     "kernels/device/staging.h", "transfers_.wait_here(emptied_[slot_]);", "", "gpu memory: holds what the host had*",
+     "changed a source"),
+    ("a recorded step keeps memory that is given back", "backend/gpu_backend.cu", "kernels/backend/gpu_backend.cu",
+     "if (scratch_) outgrown_.push_back(scratch_);", "", "gpu recording:*,gpu serving:*", "memory was given back"),
 ]

@@ -1,5 +1,6 @@
 // The entry points of the CUDA runtime that the module uses, implemented by the emulated device.
-// They replace the runtime's static library at link time. Streams run their work at once.
+// They replace the runtime's static library at link time. Streams run their work at once; what an
+// order of calls does not guarantee is noted and found (kernels/ptx/order).
 #include <cstdlib>
 #include <cstring>
 #include <cuda_runtime.h>
@@ -10,9 +11,12 @@
 namespace {
 
 using fp8kv::Error;
+using fp8kv::ptx::Clock;
 using fp8kv::ptx::EmulatedDevice;
 using fp8kv::ptx::Extent;
 using fp8kv::ptx::Kernel;
+using fp8kv::ptx::WorkTime;
+using Work = EmulatedDevice::Work;
 
 EmulatedDevice& device() {
   static EmulatedDevice device(fp8kv::ptx::read_settings(std::getenv("FP8KV_PTX")));
@@ -34,11 +38,25 @@ cudaError_t fault() {
   return device().fault().empty() ? cudaSuccess : cudaErrorIllegalAddress;
 }
 
+// The stream that a handle stands for; 0 is the stream without a handle.
+int number_of(cudaStream_t stream) {
+  if (stream) return *reinterpret_cast<const int*>(stream);
+  static const int legacy = device().order().add_stream();
+  return legacy;
+}
+
 // Gives work to the device. Its faults are reported by the next call.
-cudaError_t give(std::function<void()> work, cudaStream_t stream) {
+cudaError_t give(const Work& work, cudaStream_t stream) {
   if (fault() != cudaSuccess) return note(fault());
-  device().give(std::move(work), stream);
+  device().give(work, number_of(stream));
   return cudaSuccess;
+}
+
+// The host has waited for this much.
+cudaError_t wait_here(const Clock& clock) {
+  device().order().wait_here(clock);
+  device().after_wait();
+  return note(fault());
 }
 
 // Does the work. If it throws, the host was at fault, and the call returns `status`.
@@ -71,24 +89,47 @@ cudaError_t launch(Kernel* kernel, const Call& given, void** arguments) {
 }
 
 bool on_device(const void* memory, size_t bytes) {
-  return bytes == 0 || device().memory().find(reinterpret_cast<uint64_t>(memory), bytes).end != 0;
+  const auto found = device().memory().find(reinterpret_cast<uint64_t>(memory), bytes);
+  return bytes == 0 || found.range.end != 0;
 }
 
 thread_local Call call;
 
-using Work = EmulatedDevice::Work;
+uint64_t address_of(const void* memory) {
+  return reinterpret_cast<uint64_t>(memory);
+}
 
-// A handle that only has to differ from others.
-template <typename Handle>
-cudaError_t make_handle(Handle* handle) {
-  *handle = reinterpret_cast<Handle>(new char);
-  return cudaSuccess;
+// Faults unless one allocation holds these bytes, or if other work may use them at the same time.
+void use(const void* memory, size_t bytes, bool writes, const WorkTime& time, const char* name) {
+  if (!on_device(memory, bytes)) {
+    fp8kv::fail(name, " of ", bytes, " bytes: ",
+                device().memory().was_released(address_of(memory))
+                    ? "their memory was given back"
+                    : "expected them in one allocation of the device");
+  }
+  const std::string wrong = device().memory().note({address_of(memory), address_of(memory) + bytes},
+                                                   writes, time, fp8kv::ptx::lasting_name(name));
+  if (!wrong.empty()) fp8kv::fail(wrong);
 }
-template <typename Handle>
-cudaError_t free_handle(Handle handle) {
-  delete reinterpret_cast<char*>(handle);
-  return cudaSuccess;
-}
+
+using Graph = std::vector<Work>;
+
+// An event: it is reached when this much is done. Host threads share it.
+class Event {
+ public:
+  void record(const Clock& clock) {
+    const std::lock_guard lock(mutex_);
+    clock_ = clock;
+  }
+  Clock clock() const {
+    const std::lock_guard lock(mutex_);
+    return clock_;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  Clock clock_;
+};
 
 }  // namespace
 
@@ -165,7 +206,10 @@ cudaError_t cudaMalloc(void** memory, size_t bytes) {
   *memory = device().memory().allocate(bytes);
   return *memory ? cudaSuccess : note(cudaErrorMemoryAllocation);
 }
+// It waits for the device.  CUDA C++ Programming Guide, "Stream Ordered Memory Allocator".
 cudaError_t cudaFree(void* memory) {
+  device().order().wait_for_all();
+  device().after_wait();
   if (!memory || device().memory().release(memory)) return cudaSuccess;
   return note(cudaErrorInvalidValue, "freed what was never allocated");
 }
@@ -173,9 +217,13 @@ cudaError_t cudaHostAlloc(void** memory, size_t bytes, unsigned) {
   // Whole pages, like pinned memory: files are read into it directly.
   constexpr size_t kPage = 4096;
   *memory = std::aligned_alloc(kPage, (bytes + kPage - 1) / kPage * kPage);
-  return *memory ? cudaSuccess : note(cudaErrorMemoryAllocation);
+  if (!*memory) return note(cudaErrorMemoryAllocation);
+  device().host_copies().add_pinned(*memory, bytes);
+  return cudaSuccess;
 }
 cudaError_t cudaFreeHost(void* memory) {
+  const std::string wrong = device().host_copies().release_pinned(memory);
+  if (!wrong.empty()) device().set_fault("pinned memory " + wrong);
   std::free(memory);
   return cudaSuccess;
 }
@@ -184,20 +232,24 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpy
   const bool to_device = kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice;
   const bool from_device = kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice;
   return give(
-      [=] {
-        if ((to_device && !on_device(to, bytes)) || (from_device && !on_device(from, bytes))) {
-          fp8kv::fail("a copy of ", bytes, " bytes, expected them in one allocation of the device");
+      [=](const WorkTime& time) {
+        if (from_device) use(from, bytes, false, time, "a copy from the device");
+        if (to_device) use(to, bytes, true, time, "a copy to the device");
+        std::string wrong;
+        if (to_device) {
+          if (!from_device) wrong = device().host_copies().note_source(from, bytes, time);
+          std::memcpy(to, from, bytes);
+        } else {
+          wrong = device().host_copies().deliver(to, from, bytes, time);
         }
-        std::memcpy(to, from, bytes);
+        if (!wrong.empty()) fp8kv::fail(wrong);
       },
       stream);
 }
 cudaError_t cudaMemsetAsync(void* to, int value, size_t bytes, cudaStream_t stream) {
   return give(
-      [=] {
-        if (!on_device(to, bytes)) {
-          fp8kv::fail("sets ", bytes, " bytes, expected them in one allocation of the device");
-        }
+      [=](const WorkTime& time) {
+        use(to, bytes, true, time, "a memset");
         std::memset(to, value, bytes);
       },
       stream);
@@ -259,57 +311,65 @@ const char* cudaGetErrorString(cudaError_t status) {
 // Streams, events and graphs.
 
 cudaError_t cudaStreamCreate(cudaStream_t* stream) {
-  return make_handle(stream);
+  *stream = reinterpret_cast<cudaStream_t>(new int(device().order().add_stream()));
+  return cudaSuccess;
 }
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
-  return make_handle(stream);
+  return cudaStreamCreate(stream);
 }
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
-  return free_handle(stream);
+  device().order().remove_stream(number_of(stream));
+  delete reinterpret_cast<int*>(stream);
+  return cudaSuccess;
 }
-cudaError_t cudaStreamSynchronize(cudaStream_t) {
-  return note(fault());
+cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+  return wait_here(device().order().now(number_of(stream)));
 }
 cudaError_t cudaStreamQuery(cudaStream_t stream) {
-  return device().is_recording(stream) ? cudaErrorStreamCaptureUnsupported : fault();
+  if (device().is_recording(number_of(stream))) return cudaErrorStreamCaptureUnsupported;
+  return cudaStreamSynchronize(stream);
 }
-cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t, unsigned) {
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
+  device().order().wait(number_of(stream), reinterpret_cast<const Event*>(event)->clock());
   return cudaSuccess;
 }
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
-  return make_handle(event);
-}
-cudaError_t cudaEventDestroy(cudaEvent_t event) {
-  return free_handle(event);
-}
-cudaError_t cudaEventRecord(cudaEvent_t, cudaStream_t) {
+  *event = reinterpret_cast<cudaEvent_t>(new Event);
   return cudaSuccess;
 }
-cudaError_t cudaEventSynchronize(cudaEvent_t) {
-  return note(fault());
+cudaError_t cudaEventDestroy(cudaEvent_t event) {
+  delete reinterpret_cast<Event*>(event);
+  return cudaSuccess;
+}
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+  reinterpret_cast<Event*>(event)->record(device().order().now(number_of(stream)));
+  return cudaSuccess;
+}
+cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+  return wait_here(reinterpret_cast<const Event*>(event)->clock());
 }
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode) {
-  device().begin_recording(stream);
+  device().begin_recording(number_of(stream));
   return cudaSuccess;
 }
 cudaError_t cudaStreamEndCapture(cudaStream_t, cudaGraph_t* graph) {
-  *graph = reinterpret_cast<cudaGraph_t>(new Work(device().end_recording()));
+  *graph = reinterpret_cast<cudaGraph_t>(new Graph(device().end_recording()));
   return cudaSuccess;
 }
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t* made, cudaGraph_t graph, unsigned long long) {
-  *made = reinterpret_cast<cudaGraphExec_t>(new Work(*reinterpret_cast<Work*>(graph)));
+  *made = reinterpret_cast<cudaGraphExec_t>(new Graph(*reinterpret_cast<Graph*>(graph)));
   return cudaSuccess;
 }
 cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
-  delete reinterpret_cast<Work*>(graph);
+  delete reinterpret_cast<Graph*>(graph);
   return cudaSuccess;
 }
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t graph) {
-  delete reinterpret_cast<Work*>(graph);
+  delete reinterpret_cast<Graph*>(graph);
   return cudaSuccess;
 }
 cudaError_t cudaGraphLaunch(cudaGraphExec_t graph, cudaStream_t stream) {
-  for (const auto& work : *reinterpret_cast<Work*>(graph)) {
+  for (const Work& work : *reinterpret_cast<Graph*>(graph)) {
     if (const cudaError_t status = give(work, stream); status != cudaSuccess) return status;
   }
   return cudaSuccess;

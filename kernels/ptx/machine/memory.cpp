@@ -13,6 +13,8 @@ constexpr size_t kAlignment = 256;  // cudaMalloc's, CUDA C++ Programming Guide 
 constexpr int kNonsense = 0xCD;
 // A gap behind every block, so that two blocks never touch.
 constexpr size_t kGap = 64;
+// Released memory that keeps its address.
+constexpr uint64_t kMostReleased = uint64_t{256} << 20;
 
 }  // namespace
 
@@ -28,7 +30,8 @@ std::byte* GlobalMemory::allocate(size_t bytes) {
   if (!memory) return nullptr;
   std::memset(memory, kNonsense, whole);
   in_use_ += bytes;
-  Block block{bytes, std::unique_ptr<std::byte, Free>(memory)};
+  Block block{bytes, std::unique_ptr<std::byte, Free>(memory),
+              std::make_unique<TouchedParts>(bytes), AccessLog(bytes)};
   blocks_.emplace(reinterpret_cast<uint64_t>(memory), std::move(block));
   return memory;
 }
@@ -38,17 +41,65 @@ bool GlobalMemory::release(void* memory) {
   const auto found = blocks_.find(reinterpret_cast<uint64_t>(memory));
   if (found == blocks_.end()) return false;
   in_use_ -= found->second.bytes;
-  blocks_.erase(found);
+  released_bytes_ += found->second.bytes;
+  released_.push_back(blocks_.extract(found));
+  while (released_bytes_ > kMostReleased) {
+    released_bytes_ -= released_.front().mapped().bytes;
+    released_.pop_front();
+  }
   return true;
 }
 
-Range GlobalMemory::find(uint64_t address, uint64_t bytes) const {
+FoundMemory GlobalMemory::find(uint64_t address, uint64_t bytes) const {
   const std::lock_guard lock(mutex_);
   auto after = blocks_.upper_bound(address);
   if (after == blocks_.begin()) return {};
   --after;
   const Range range{after->first, after->first + after->second.bytes};
-  return range.holds(address, bytes) ? range : Range{};
+  if (!range.holds(address, bytes)) return {};
+  return {range, after->second.touched.get()};
+}
+
+bool GlobalMemory::was_released(uint64_t address) const {
+  const std::lock_guard lock(mutex_);
+  return std::any_of(released_.begin(), released_.end(), [&](const Blocks::node_type& block) {
+    return Range{block.key(), block.key() + block.mapped().bytes}.holds(address, 1);
+  });
+}
+
+std::string GlobalMemory::note_part(Blocks::value_type& block, size_t part, bool writes,
+                                    const WorkTime& time, LastingName name) {
+  const std::string wrong = block.second.log.note(part, writes, time, name);
+  if (wrong.empty()) return wrong;
+  return cat(*name, ": ", wrong, ": byte ", part * kPartBytes, " of an allocation of ",
+             block.second.bytes);
+}
+
+std::string GlobalMemory::note(Range bytes, bool writes, const WorkTime& time, LastingName name) {
+  const std::lock_guard lock(mutex_);
+  auto after = blocks_.upper_bound(bytes.begin);
+  if (after == blocks_.begin() || bytes.begin == bytes.end) return "";
+  Blocks::value_type& block = *--after;
+  const size_t last = (bytes.end - 1 - block.first) / kPartBytes;
+  for (size_t part = (bytes.begin - block.first) / kPartBytes; part <= last; ++part) {
+    const std::string wrong = note_part(block, part, writes, time, name);
+    if (!wrong.empty()) return wrong;
+  }
+  return "";
+}
+
+std::string GlobalMemory::note_touched(const WorkTime& time, LastingName name) {
+  const std::lock_guard lock(mutex_);
+  std::string wrong;
+  for (Blocks::value_type& block : blocks_) {
+    block.second.touched->take([&](size_t part, uint8_t how) {
+      for (const uint8_t each : {TouchedParts::kRead, TouchedParts::kWritten}) {
+        if ((how & each) == 0 || !wrong.empty()) continue;
+        wrong = note_part(block, part, each == TouchedParts::kWritten, time, name);
+      }
+    });
+  }
+  return wrong;
 }
 
 uint64_t GlobalMemory::in_use() const {

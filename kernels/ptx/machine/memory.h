@@ -3,11 +3,14 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
+
+#include "kernels/ptx/order/access_log.h"
 
 namespace fp8kv::ptx {
 
@@ -20,7 +23,14 @@ struct Range {
   }
 };
 
-// Allocations of device memory. Addresses are those of the host's memory behind it.
+// An allocation, as kernels find it.
+struct FoundMemory {
+  Range range;                      // empty: there is none
+  TouchedParts* touched = nullptr;  // null for constants
+};
+
+// Allocations of device memory. Addresses are those of the host's memory behind it. Memory that was
+// given back keeps its address for a while, so that later uses of it are found.
 class GlobalMemory {
  public:
   explicit GlobalMemory(uint64_t capacity) : capacity_(capacity) {}
@@ -30,7 +40,13 @@ class GlobalMemory {
   // Returns false if there is no such allocation.
   bool release(void* memory);
   // The allocation that holds all of these bytes; an empty range if none does.
-  Range find(uint64_t address, uint64_t bytes) const;
+  FoundMemory find(uint64_t address, uint64_t bytes) const;
+  // Whether these bytes were given back not long ago.
+  bool was_released(uint64_t address) const;
+  // Each notes uses by a piece of work, and returns what is wrong with one, or "": of these bytes,
+  // and of what a kernel has touched. `name` is the work's.
+  std::string note(Range bytes, bool writes, const WorkTime& time, LastingName name);
+  std::string note_touched(const WorkTime& time, LastingName name);
   uint64_t capacity() const { return capacity_; }
   uint64_t in_use() const;
 
@@ -41,11 +57,19 @@ class GlobalMemory {
   struct Block {
     uint64_t bytes;
     std::unique_ptr<std::byte, Free> memory;
+    std::unique_ptr<TouchedParts> touched;
+    AccessLog log;
   };
+  using Blocks = std::map<uint64_t, Block>;  // by address
+  std::string note_part(Blocks::value_type& block, size_t part, bool writes, const WorkTime& time,
+                        LastingName name);
+
   mutable std::mutex mutex_;
   uint64_t capacity_;
   uint64_t in_use_ = 0;
-  std::map<uint64_t, Block> blocks_;  // by address
+  Blocks blocks_;
+  std::deque<Blocks::node_type> released_;
+  uint64_t released_bytes_ = 0;
 };
 
 // A block's shared memory. Remembers for each word which of its bytes were written, and which warps

@@ -41,7 +41,7 @@ struct Warp {
   SharedMemory* shared = nullptr;
   const GlobalMemory* global = nullptr;
   static constexpr int kNear = 4;
-  Range near[kNear];  // allocations that were used last
+  FoundMemory near[kNear];  // allocations that were used last
   uint32_t next_near = 0;
   Range parameters;  // memory of this launch's parameters
   std::vector<Copy> copies;

@@ -23,7 +23,10 @@ std::byte* reach(Warp& warp, const Instruction& in, int address, int lane, uint3
     return warp.shared->data() + at;
   } else {
     const uint64_t at = lanes_of<uint64_t>(warp, operand)[lane] + static_cast<uint64_t>(in.offset);
-    if constexpr (kSpace == Space::global) return global_bytes(warp, lane, at, bytes);
+    if constexpr (kSpace == Space::global) {
+      return global_bytes(warp, lane, at, bytes,
+                          kStore ? TouchedParts::kWritten : TouchedParts::kRead);
+    }
     if (at % bytes != 0 || !warp.parameters.holds(at, bytes)) {
       fault(warp, lane, "reads beyond the parameters, or at a wrong alignment");
     }

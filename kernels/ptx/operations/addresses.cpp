@@ -12,24 +12,31 @@ namespace {
 
 }  // namespace
 
-std::byte* global_bytes(Warp& warp, int lane, uint64_t address, uint32_t bytes) {
+std::byte* global_bytes(Warp& warp, int lane, uint64_t address, uint32_t bytes, uint8_t how) {
   if (address % bytes != 0) {
     fault_at(warp, lane, address, bytes, cat("expected a multiple of ", bytes));
   }
-  Range* near = warp.near;
+  const auto use = [&](const FoundMemory& memory) {
+    if (memory.touched != nullptr) memory.touched->touch(address - memory.range.begin, how);
+    return reinterpret_cast<std::byte*>(address);
+  };
+  FoundMemory* near = warp.near;
   for (int i = 0; i < Warp::kNear; ++i) {
-    if (near[i].holds(address, bytes)) return reinterpret_cast<std::byte*>(address);
+    if (near[i].range.holds(address, bytes)) return use(near[i]);
   }
-  Range range = warp.global->find(address, bytes);
+  FoundMemory found = warp.global->find(address, bytes);
   for (const auto& [name, table] : warp.program->tables) {
     const auto begin = reinterpret_cast<uint64_t>(table.data());
-    if (const Range of{begin, begin + table.size()}; of.holds(address, bytes)) range = of;
+    if (const Range of{begin, begin + table.size()}; of.holds(address, bytes))
+      found = {of, nullptr};
   }
-  if (range.end == 0) {
-    fault_at(warp, lane, address, bytes, "expected them in one allocation of the device");
+  if (found.range.end == 0) {
+    fault_at(warp, lane, address, bytes,
+             warp.global->was_released(address) ? "their memory was given back"
+                                                : "expected them in one allocation of the device");
   }
-  near[warp.next_near++ % Warp::kNear] = range;
-  return reinterpret_cast<std::byte*>(address);
+  near[warp.next_near++ % Warp::kNear] = found;
+  return use(found);
 }
 
 uint32_t shared_address(Warp& warp, const Operand& operand, int64_t offset, int lane,

@@ -7,8 +7,9 @@
 
 namespace fp8kv::ptx {
 
-// Faults unless the address is a multiple of `bytes` and an allocation holds all of them.
-std::byte* global_bytes(Warp& warp, int lane, uint64_t address, uint32_t bytes);
+// Faults unless the address is a multiple of `bytes` and an allocation holds all of them. Notes the
+// use.   how: see TouchedParts
+std::byte* global_bytes(Warp& warp, int lane, uint64_t address, uint32_t bytes, uint8_t how);
 
 // The address in the block's shared memory, checked in the same way.
 uint32_t shared_address(Warp& warp, const Operand& operand, int64_t offset, int lane,

@@ -22,8 +22,9 @@ void copy(Warp& warp, const Instruction& in, uint32_t lanes) {
     if (valid > bytes) fault(warp, lane, cat("copies ", valid, " of ", bytes, " bytes"));
     if (from % bytes != 0) fault(warp, lane, cat("expected an address that ", bytes, " divides"));
     // The bytes that become zero are not read.
-    if (valid != 0) global_bytes(warp, lane, from, valid == bytes ? bytes : 1);
-    if (valid != 0) global_bytes(warp, lane, from + valid - 1, 1);
+    constexpr uint8_t kRead = TouchedParts::kRead;
+    if (valid != 0) global_bytes(warp, lane, from, valid == bytes ? bytes : 1, kRead);
+    if (valid != 0) global_bytes(warp, lane, from + valid - 1, 1, kRead);
     note(warp, lane, warp.shared->note_copy(to, bytes, warp.index));
     warp.copies.push_back(
         {lane, warp.groups[lane], to, reinterpret_cast<const std::byte*>(from), bytes, valid});
