@@ -4,6 +4,8 @@
 # kernels/gates/registers.txt records. Also fails if the decode kernel has lost its wide loads,
 # asynchronous copies, conversions or matrix instructions, or the product of experts its blocking.
 #   scripts/check_kernels.sh [FOLDER]      checks the modules of a build folder (build/gates)
+#   scripts/check_kernels.sh --later [FOLDER]   also compiles the PTX for sm_100 and sm_120, which
+#                                          takes minutes: CI leaves it out
 #   scripts/check_kernels.sh --record      rewrites kernels/gates/registers.txt with new measurements
 #   scripts/check_kernels.sh --self-test   breaks copies of the kernels, to see every check complain
 set -euo pipefail
@@ -27,8 +29,12 @@ if [[ ${1:-} == --self-test ]]; then
 fi
 ((${#gpus[@]})) || exit 0
 
-folder=build/gates
-[[ ${1:-} == --record ]] || folder=${1:-$folder}
+mode=
+if [[ ${1:-} == --record || ${1:-} == --later ]]; then
+  mode=$1
+  shift
+fi
+folder=${1:-build/gates}
 options=()
 [[ -f $folder/CMakeCache.txt ]] ||
   options=(-G Ninja -DCMAKE_BUILD_TYPE=Release -DFP8KV_WERROR=ON -DFP8KV_TESTS=OFF)
@@ -39,7 +45,8 @@ cmake -S . -B "$folder" "${options[@]}" "-DFP8KV_GPU=$modules" \
   -DFP8KV_KEEP_CODE=ON > /dev/null
 cmake --build "$folder" --target "${gpus[@]/#/fp8kv_}" >&2
 collect . "$folder" "$work"
-if [[ ${1:-} == --record ]]; then
+if [[ -n $mode && ${gpus[*]} == *cuda* ]]; then compile_for_later "$work"; fi
+if [[ $mode == --record ]]; then
   record_registers . "$work"
 else
   all_gates . "$work"

@@ -40,6 +40,19 @@ unpack() {
   rm "$bundle"
 }
 
+# GPUs that the CUDA module has PTX for, and no machine code.
+later=(sm_100 sm_120)
+
+# Compiles the PTX for these, as their driver does when it loads the module. Leaves
+# name.sm_*.cuda.log beside it.
+compile_for_later() {
+  local out=$1 arch
+  for arch in "${later[@]}"; do
+    find "$out" -name '*.compute_90.ptx' -printf "$arch %p\n"
+  done | xargs -P "$(nproc)" -L 1 bash -c \
+    'ptxas -arch="$1" -v "$2" -o /dev/null > "${2%.compute_90.ptx}.$1.cuda.log" 2>&1' compile
+}
+
 # Collects what the gates read, from a build folder with FP8KV_KEEP_CODE. Takes only sources that
 # exist now: the folder also keeps the code of older ones. Fails if there is nothing for a gate to
 # read, since gates would then pass.
