@@ -13,7 +13,6 @@ enum class BlockPacking { none, snappy, gzip, zstd };
 std::string unpack_block(BlockPacking packing, std::string_view packed, size_t size);
 
 // The raw format of Snappy, without frames.
-// Source: github.com/google/snappy, format_description.txt.
 std::string unpack_snappy(std::string_view packed, size_t size);
 
 }  // namespace fp8kv
