@@ -165,8 +165,11 @@ TEST_CASE("cli verify --with: the Python gets the script by its input, and the q
   CHECK(request.get_string("runtime", "") == "vllm");
   CHECK(request.at("tensors").size() == 8);
   CHECK(request.at("tensors")[0].as_string() == "model.layers.0.self_attn.attn.k_scale");
-  CHECK(
-      question.ends_with(test::read_file(test::source_dir() / "src/scales/loaded/load_scales.py")));
+  const auto part = [](const std::string& name) {
+    return test::read_file(test::source_dir() / "src/scales/loaded/script" / name);
+  };
+  CHECK(question.find(part("common.py")) == question.find('\n') + 1);
+  CHECK(question.ends_with(part("main.py")));
 }
 
 TEST_CASE("cli verify --with: a Python that crashes is told with its last lines") {

@@ -1,4 +1,5 @@
-// The answers of load_scales.py, and the comparison of its numbers with the files' numbers.
+// The answers of the script that loads scales, and the comparison of its numbers with the files'
+// numbers.
 #include <cmath>
 #include <limits>
 #include <string>

@@ -1,4 +1,4 @@
-// The text of load_scales.py, embedded in the program.
+// The text of the files in `script`, embedded in the program.
 #pragma once
 
 #include <string_view>

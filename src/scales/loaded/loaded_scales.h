@@ -1,4 +1,4 @@
-// The scales in a runtime's memory after its loader finished, as load_scales.py reports them.
+// The scales in a runtime's memory after its loader finished, as the script reports them.
 #pragma once
 
 #include <cstdint>
