@@ -118,7 +118,7 @@ void MultiCacheRun::run(const LayerWeights& weights, const WindowBatch& batch) {
   for (size_t stream = 0; stream < n_streams; ++stream) advance(stream, weights, batch);
 }
 
-TensorView MultiCacheRun::rows_of(const Stream& stream, const WindowBatch& batch) const {
+TensorView MultiCacheRun::rows_of(const SharedStream& stream, const WindowBatch& batch) const {
   const TensorView& all = stream.hidden.view();
   const size_t row_bytes = static_cast<size_t>(config_.stream_dim()) * dtype_bytes(all.dtype);
   return {all.data + static_cast<size_t>(batch.first_row) * row_bytes, all.dtype,
@@ -193,8 +193,8 @@ void MultiCacheRun::compare(size_t stream, const Lead& lead, const LayerWeights&
 
 // Makes a new stream for `leaving`, as a copy of the old one.
 void MultiCacheRun::fork(size_t from, const std::vector<size_t>& leaving) {
-  Stream& old = streams_[from];
-  Stream& made = streams_.emplace_back();
+  SharedStream& old = streams_[from];
+  SharedStream& made = streams_.emplace_back();
   made.hidden = backend_.allocate(old.hidden.view().dtype, old.hidden.view().shape);
   made.lanes = leaving;
   made.chosen = new_choice();

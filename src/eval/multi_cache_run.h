@@ -35,7 +35,7 @@ struct LaneErrors {
 };
 
 // A residual stream, shared by lanes that have read back the same values so far.
-struct Stream {
+struct SharedStream {
   Tensor hidden;              // [all rows, dim]
   std::vector<size_t> lanes;  // ascending
   ChosenTokens chosen = {};
@@ -58,7 +58,7 @@ class MultiCacheRun {
                 const MultiCacheOptions& options);
 
   const WindowPlan& plan() const { return plan_; }
-  const std::deque<Stream>& streams() const { return streams_; }
+  const std::deque<SharedStream>& streams() const { return streams_; }
   Forward& forward() { return forward_; }
   ThreadPool& pool() { return pool_; }
   // The number of rows whose attention output is measured.
@@ -78,7 +78,7 @@ class MultiCacheRun {
   void run(const LayerWeights& weights, const WindowBatch& batch);
 
   // The rows of a stream that belong to a batch.   [batch.rows, dim]
-  TensorView rows_of(const Stream& stream, const WindowBatch& batch) const;
+  TensorView rows_of(const SharedStream& stream, const WindowBatch& batch) const;
 
  private:
   bool is_measured(const WindowBatch& batch) const { return batch.first < n_measured_; }
@@ -129,7 +129,7 @@ class MultiCacheRun {
   Forward forward_;
   WindowStep rows_;  // rows of the current batch; every lane's cache has the same pages
   std::optional<Embedding> embedding_;
-  std::deque<Stream> streams_;
+  std::deque<SharedStream> streams_;
   std::vector<KvCache> caches_;       // [lanes]
   Tensor attended_, attended_again_;  // [rows of a batch, n_heads, v_head_dim], for any layer
   Tensor all_rows_;                   // [rows of a batch] i32: 0, 1, 2, ...
