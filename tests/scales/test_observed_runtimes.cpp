@@ -152,23 +152,30 @@ Attention attention_of(const std::string& family) {
   return found == kOthers.end() ? Attention{} : found->second;
 }
 
-// The facts of a folder of this family and form. Only an index describes its weights.
-FactSet facts_of(const std::string& family, const Form& form) {
-  ModelFiles files{{}, Json::parse("{}", "config.json"), std::nullopt, {}};
-  const auto add = [&](const std::string& name, const Shape& shape, DType dtype) {
-    files.tensors[name] = {0, {name, dtype, shape, 0, 0}};
-  };
+// The tensors of a family's first layer, without scales.
+TensorMap weights_of(const std::string& family) {
+  TensorMap tensors;
   const auto [layer, attention, projections] = attention_of(family);
-  for (const std::string& name : projections) {
-    add(cat(layer, attention, name, ".weight"), {8, 8}, DType::bf16);
-  }
   const bool experts = family.find("moe") != family.npos || family.find("experts") != family.npos ||
                        family == "mixtral";
-  add(layer + (experts ? "mlp.experts.0.up_proj.weight" : "mlp.up_proj.weight"), {8, 8},
-      DType::bf16);
+  Names names;
+  for (const std::string& name : projections) names.push_back(cat(attention, name, ".weight"));
+  names.push_back(experts ? "mlp.experts.0.up_proj.weight" : "mlp.up_proj.weight");
+  for (const std::string& name : names) {
+    tensors[layer + name] = {0, {layer + name, DType::bf16, {8, 8}, 0, 0}};
+  }
+  return tensors;
+}
+
+// The facts of a folder of this family and form. Only an index describes its weights.
+FactSet facts_of(const std::string& family, const Form& form) {
+  ModelFiles files{weights_of(family), Json::parse("{}", "config.json"), std::nullopt, {}};
   const std::string block = block_text(form.block, files.tensors);
-  for (const std::string& name : form.names.empty() ? portable_form(family) : form.names) {
-    add(cat(layer, attention, name), name == "kv_scale" ? Shape{} : form.shape, DType::f32);
+  const Attention attention = attention_of(family);
+  for (const std::string& scale : form.names.empty() ? portable_form(family) : form.names) {
+    const std::string name = cat(attention.layer, attention.block, scale);
+    const Shape shape = scale == "kv_scale" ? Shape{} : form.shape;
+    files.tensors[name] = {0, {name, DType::f32, shape, 0, 0}};
   }
   files.config = Json::parse(
       cat(R"({"model_type": ")", family, R"(", "kv_cache_torch_dtype": "float8_e4m3fn")",
@@ -244,6 +251,32 @@ TEST_CASE("runtimes: no rule says otherwise than what was seen") {
       CHECK((verdict.rule->outcome == RuntimeOutcome::turns_on) == turned_on->as_bool());
     }
   }
+}
+
+// A block that says something else has to be run again.
+TEST_CASE("runtimes: the writer's blocks are those of the folders that were run") {
+  const auto plain = [](std::string text) {
+    std::erase_if(text, [](char c) { return c == ' ' || c == '\n'; });
+    return text;
+  };
+  const auto cache_alone = [](const std::string& ignore, const std::string& strategy) {
+    return cat(R"({"quant_method":"compressed-tensors","format":"dense",)",
+               R"("quantization_status":"frozen","config_groups":{},"ignore":[)", ignore,
+               R"(],"kv_cache_scheme":{"num_bits":8,"type":"float","strategy":")", strategy,
+               R"(","dynamic":false,"symmetric":true}})");
+  };
+  const TensorMap dense = weights_of("llama"), experts = weights_of("qwen3_moe");
+  CHECK(plain(compressed_tensors_block(dense, false)) ==
+        cache_alone(R"("lm_head","re:.*_proj$")", "tensor"));
+  CHECK(plain(compressed_tensors_block(dense, true)) ==
+        cache_alone(R"("lm_head","re:.*_proj$")", "attn_head"));
+  CHECK(plain(compressed_tensors_block(experts, false)) ==
+        cache_alone(R"("lm_head","re:.*_proj$","re:.*experts$")", "tensor"));
+  CHECK(plain(fp8_block(dense)) ==
+        R"({"quant_method":"fp8","activation_scheme":"dynamic","ignored_layers":["lm_head",)"
+        R"("model.layers.0.mlp.up_proj","model.layers.0.self_attn.k_proj",)"
+        R"("model.layers.0.self_attn.o_proj","model.layers.0.self_attn.q_proj",)"
+        R"("model.layers.0.self_attn.v_proj"]})");
 }
 
 TEST_CASE("runtimes: what was seen names forms and results that the file explains") {
