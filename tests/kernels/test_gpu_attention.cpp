@@ -325,6 +325,28 @@ TEST_CASE("gpu attention: adds up a long tail of small weights") {
   }
 }
 
+TEST_CASE("gpu recording: attention keeps its working memory when another step needs more") {
+  for (const int64_t head_dim : {64, 80}) {  // rows are cut in two kernels
+    const Setup few{.head_dim = head_dim, .sequences = {{330, 1}}};
+    Setup many = few;
+    many.sequences = {{330, 1}, {700, 1}, {700, 1}};
+    for (const test::NamedBackend& named : test::gpu_backends()) {
+      CAPTURE(named.name);
+      const auto backend = named.make();
+      if (!backend->can_record()) continue;
+      const std::vector<float> replayed = Scene(few, 12).run(*backend, [&](const auto& attend) {
+        attend();  // takes the memory, which a recorded step may not
+        backend->begin_recording();
+        attend();
+        const Recording recording = backend->end_recording();
+        Scene(many, 13).run(*backend);
+        backend->replay(recording);
+      });
+      CHECK(replayed == Scene(few, 12).run(*backend));
+    }
+  }
+}
+
 TEST_CASE("gpu attention: a sequence's bits do not depend on the others, nor on any order") {
   for (const test::NamedBackend& named : test::gpu_backends()) {
     CAPTURE(named.name);

@@ -118,6 +118,12 @@ class Scene {
   }
 
   std::vector<float> run(Backend& backend) const {
+    return run(backend, [](const auto& attend) { attend(); });
+  }
+
+  // Calls submit(attend), where attend() gives the backend the op.
+  template <typename Submit>
+  std::vector<float> run(Backend& backend, const Submit& submit) const {
     const auto n = static_cast<int64_t>(positions_.size());
     const auto n_seqs = static_cast<int64_t>(setup_.sequences.size());
     const Shape shape{n, setup_.n_heads, setup_.head_dim};
@@ -170,10 +176,9 @@ class Scene {
       options.chosen_block = setup_.chosen.block;
       options.chosen_pooled = setup_.chosen.pooled;
     }
-    backend.attention(
-        q.view(), kv,
-        {positions.view(), positions.view(), indptr.view(), pages.view(), context.view()}, options,
-        out.view());
+    const Batch batch{positions.view(), positions.view(), indptr.view(), pages.view(),
+                      context.view()};
+    submit([&] { backend.attention(q.view(), kv, batch, options, out.view()); });
     return get(backend, out.view());
   }
 
