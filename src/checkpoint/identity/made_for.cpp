@@ -16,10 +16,12 @@ namespace {
 
 class MadeFor {
  public:
-  MadeFor(const KvScales& scales, const Checkpoint& checkpoint, const std::string& source,
-          const ForeignScales& foreign)
+  // `config`: null if it was not read
+  MadeFor(const KvScales& scales, const Checkpoint& checkpoint, const ModelConfig* config,
+          const std::string& source, const ForeignScales& foreign)
       : from_(scales.provenance),
         checkpoint_(checkpoint),
+        config_(config),
         folder_(quote(checkpoint.folder().string())),
         source_(source),
         foreign_(foreign) {}
@@ -48,10 +50,14 @@ class MadeFor {
   }
 
  private:
-  // Samples rows only if the identity of the scales has rows.
   ModelIdentity identity_of_model() const {
-    const ModelConfig config = is_drafter(checkpoint_.tensors()) ? read_drafter_config(checkpoint_)
-                                                                 : read_model_config(checkpoint_);
+    if (config_ != nullptr) return identity_of(*config_);
+    return identity_of(is_drafter(checkpoint_.tensors()) ? read_drafter_config(checkpoint_)
+                                                         : read_model_config(checkpoint_));
+  }
+
+  // Samples rows only if the identity of the scales has rows.
+  ModelIdentity identity_of(const ModelConfig& config) const {
     ModelIdentity identity = model_identity(checkpoint_, config);
     if (from_.model_identity && !from_.model_identity->rows.empty()) {
       identity.rows = sampled_rows(checkpoint_, config);
@@ -112,6 +118,7 @@ class MadeFor {
 
   const Provenance& from_;
   const Checkpoint& checkpoint_;
+  const ModelConfig* config_;
   const std::string folder_;
   const std::string& source_;
   const ForeignScales& foreign_;
@@ -126,7 +133,15 @@ ScalesFit check_made_for(const KvScales& scales, const Checkpoint& checkpoint,
                          const ForeignScales& foreign) {
   check_values(scales, source);
   check_fits(scales, model, source);
-  return MadeFor(scales, checkpoint, source, foreign).check(model);
+  return MadeFor(scales, checkpoint, nullptr, source, foreign).check(model);
+}
+
+ScalesFit check_made_for(const KvScales& scales, const Checkpoint& checkpoint,
+                         const ModelConfig& config, const std::string& source,
+                         const ForeignScales& foreign) {
+  check_values(scales, source);
+  check_fits(scales, config, source);
+  return MadeFor(scales, checkpoint, &config, source, foreign).check(config);
 }
 
 }  // namespace fp8kv

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "checkpoint/checkpoint.h"
-#include "core/model/model_description.h"
+#include "core/model/config.h"
 #include "core/scales/scales.h"
 
 namespace fp8kv {
@@ -34,6 +34,10 @@ struct ScalesFit {
 // Messages name `source`.
 ScalesFit check_made_for(const KvScales& scales, const Checkpoint& checkpoint,
                          const ModelDescription& model, const std::string& source,
+                         const ForeignScales& foreign = {});
+// For a model whose config was read: the function above may have to read it.
+ScalesFit check_made_for(const KvScales& scales, const Checkpoint& checkpoint,
+                         const ModelConfig& config, const std::string& source,
                          const ForeignScales& foreign = {});
 
 }  // namespace fp8kv
