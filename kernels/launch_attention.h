@@ -42,6 +42,13 @@ struct ScoreOptions {
   float cap = 0.0f;             // 0: no cap
   const float* bias = nullptr;  // [n_heads, positions]; may be null
   int64_t positions = 0;
+  // Biases of distances, see DistanceBias; states in the activations' type. May be null.
+  const void* distance_states = nullptr;   // [n, n_heads, distance_dim]
+  const void* distance_bank = nullptr;     // [distance_dim, distance_extent], bank_dtype
+  const float* distance_growth = nullptr;  // [max_positions]; may be null
+  DType bank_dtype = DType::f32;
+  int32_t distance_dim = 0;
+  int32_t distance_extent = 0;
   const void* sinks = nullptr;  // [n_heads], sinks_dtype; may be null
   DType sinks_dtype = DType::f32;
   const int32_t* chosen = nullptr;  // [n, chosen_lists, chosen_count]: see AttentionOptions

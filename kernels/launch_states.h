@@ -18,7 +18,7 @@ struct StateRows {
 // See CausalConv.
 struct ConvArguments {
   void* x = nullptr;             // [n, channels]
-  const void* weight = nullptr;  // [channels, width], x's type
+  const void* weight = nullptr;  // [channels, width], weight_dtype
   const void* bias = nullptr;    // [channels], x's type; may be null
   float* state = nullptr;        // [slots, (width - 1) * dilation, channels]
   // [n, channels], x's type; may be null.
@@ -27,7 +27,9 @@ struct ConvArguments {
   int64_t channels = 0;
   int32_t width = 0;
   int32_t dilation = 1;
+  DType weight_dtype = DType::f32;
   bool silu = true;
+  bool adds_input = false;
 };
 
 void causal_conv(Stream stream, DType dtype, const ConvArguments& arguments);

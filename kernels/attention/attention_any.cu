@@ -2,6 +2,7 @@
 // reference for the other kernels, and serves f32 models. One warp per row, query head and part of
 // V; nothing is rounded between the cache and the output.
 #include "kernels/attention/chosen.cuh"
+#include "kernels/attention/distance_bias.cuh"
 #include "kernels/blocks/kv_rows.cuh"
 #include "kernels/blocks/reduce.cuh"
 #include "kernels/blocks/vec.cuh"
@@ -76,6 +77,8 @@ __global__ void attention_any_kernel(AttentionArguments arguments, int parts) {
       score *= k_scale * arguments.scale;
       if (options.cap != 0.0f) score = options.cap * tanh_exact(score / options.cap);
       if (options.bias != nullptr) score += options.bias[head * options.positions + token];
+      if (options.distance_states != nullptr)
+        score += distance_bias<T>(arguments, item, row, token);
     }
     const float new_max = fmaxf(max, warp_max(score));
     const float weight = exp_exact(score - new_max);

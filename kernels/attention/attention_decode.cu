@@ -354,6 +354,7 @@ bool takes_fast_attention(DType activations, const AttentionArguments& arguments
   const PagedKv& kv = arguments.kv;
   const ScoreOptions& scores = arguments.scores;
   if (scores.bias != nullptr || scores.chosen != nullptr) return false;
+  if (scores.distance_states != nullptr) return false;
   return takes_operands(activations, arguments) && kv.page_size % kTileTokens == 0 &&
          kv.v_in_k == 0 && kv.v_dim() == kv.head_dim &&
          (kv.head_dim == 64 || kv.head_dim == 96 || kv.head_dim == 128 || kv.head_dim == 256);

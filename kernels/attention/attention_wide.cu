@@ -5,6 +5,7 @@
 // context as attention_decode does.
 #include "kernels/attention/attention.cuh"
 #include "kernels/attention/decode_results.cuh"
+#include "kernels/attention/distance_bias.cuh"
 #include "kernels/attention/query_tile.cuh"
 #include "kernels/attention/wide_slab.cuh"
 #include "kernels/attention/wide_weights.cuh"
@@ -188,6 +189,12 @@ class Worker {
     float score = product * own.factor;
     if (wide_.decode.cap.most != 0.0f) score = capped(wide_.decode.cap, score);
     const ScoreOptions& options = attention_.scores;
+    if (options.distance_states != nullptr) {
+      const int64_t item = tile_.place(col, 1);
+      const int row = tile_.row(col);
+      score += kLog2E * (wide_.decode.bf16 ? distance_bias<Bf16>(attention_, item, row, place)
+                                           : distance_bias<F16>(attention_, item, row, place));
+    }
     if (options.bias != nullptr) {
       score += options.bias[tile_.head(col) * options.positions + tokens_.chosen.position(place)] *
                kLog2E;

@@ -38,6 +38,23 @@ void place_chosen(const AttentionOptions& options, const PagedKv& kv, int64_t ro
           "attention", "needs chosen tokens of each row, or of each row and KV head");
 }
 
+// See AttentionOptions::distances.
+void place_distances(const AttentionOptions& options, const ConstTensorView& q,
+                     ScoreOptions& scores) {
+  const DistanceBias& bias = *options.distances;
+  require(bias.states.dtype == q.dtype && is_compute_dtype(bias.bank.dtype) &&
+              bias.states.shape == Shape{q.shape[0], q.shape[1], bias.dim()} &&
+              (!bias.growth || bias.growth->dtype == DType::f32) && !options.bias &&
+              !options.chosen,
+          "attention", "needs states of each head for biases of distances, and no other bias");
+  scores.distance_states = bias.states.data;
+  scores.distance_bank = bias.bank.data;
+  scores.bank_dtype = bias.bank.dtype;
+  if (bias.growth) scores.distance_growth = bias.growth->as<float>();
+  scores.distance_dim = static_cast<int32_t>(bias.dim());
+  scores.distance_extent = static_cast<int32_t>(bias.extent());
+}
+
 }  // namespace
 
 void GpuBackend::embed(const ConstTensorView& table, const ConstTensorView& ids,
@@ -219,11 +236,11 @@ void GpuBackend::attention(const ConstTensorView& q, const PagedKv& kv, const Ba
     scores.sinks = options.sinks->data;
     scores.sinks_dtype = options.sinks->dtype;
   }
-  if (options.chosen) {
-    place_chosen(options, kv, q.shape[0], scores);
-  }
+  if (options.distances) place_distances(options, q, scores);
+  if (options.chosen) place_chosen(options, kv, q.shape[0], scores);
   if (kv.v_in_k > 0) {
-    const bool same_scores = options.chunk == 0 && options.cap == 0.0f && !options.bias;
+    const bool same_scores =
+        options.chunk == 0 && options.cap == 0.0f && !options.bias && !options.distances;
     require(same_scores && options.window == 0 && kv.n_kv_heads == 1 && kv.v_in_k <= kMostHeadDim,
             "attention", "needs one latent of at most 512 elements, without a cap, bias or window");
   }

@@ -21,11 +21,12 @@ StateRows state_rows(const Batch& batch) {
 void GpuBackend::causal_conv(const TensorView& x, const CausalConv& conv, const Batch& batch) {
   if (x.shape.elements() == 0) return;
   const int64_t channels = x.shape[1], width = conv.weight.shape.elements() / channels;
-  require(is_compute_dtype(x.dtype) && conv.weight.dtype == x.dtype &&
+  require(is_compute_dtype(x.dtype) &&
+              (conv.weight.dtype == x.dtype || conv.weight.dtype == DType::f32) &&
               (!conv.bias || conv.bias->dtype == x.dtype) &&
               (!conv.in_gate || conv.in_gate->dtype == x.dtype) &&
               (!conv.out_gate || conv.out_gate->dtype == x.dtype),
-          "causal_conv", "needs one type of f32, f16 and bf16");
+          "causal_conv", "needs one type of f32, f16 and bf16; weights may be f32");
   require(conv.weight.shape.elements() == channels * width && width >= 1 && conv.dilation >= 1 &&
               conv.before() <= kMostConvBefore &&
               (!conv.bias || conv.bias->shape.elements() == channels) &&
@@ -39,7 +40,9 @@ void GpuBackend::causal_conv(const TensorView& x, const CausalConv& conv, const 
   arguments.state = conv.state.as<float>();
   if (conv.in_gate) arguments.in_gate = conv.in_gate->data;
   if (conv.out_gate) arguments.out_gate = conv.out_gate->data;
+  arguments.weight_dtype = conv.weight.dtype;
   arguments.silu = conv.silu;
+  arguments.adds_input = conv.adds_input;
   arguments.rows = state_rows(batch);
   arguments.channels = channels;
   arguments.width = static_cast<int32_t>(width);

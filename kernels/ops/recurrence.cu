@@ -40,7 +40,9 @@ __global__ void causal_conv_kernel(ConvArguments arguments) {
   const OfSequence of = of_sequence(arguments.rows, static_cast<int>(item / channels));
   const int last = arguments.width - 1, step = kDilated ? arguments.dilation : 1;
   const int kept = last * step, unused = kTokensBefore - kept;
-  const T* weight = static_cast<const T*>(arguments.weight) + channel * arguments.width;
+  const auto weight_at = [&](int tap) {
+    return number_at(arguments.weight, arguments.weight_dtype, channel * arguments.width + tap);
+  };
   float* state = of.slot < 0 ? nullptr : arguments.state + of.slot * kept * channels + channel;
   float bias = 0.0f;
   if (arguments.bias != nullptr) bias = static_cast<const T*>(arguments.bias)[channel].value();
@@ -49,10 +51,11 @@ __global__ void causal_conv_kernel(ConvArguments arguments) {
   for (int j = 0; j < kTokensBefore; ++j) {
     const bool used = j >= unused;
     const bool tapped = used && (j - unused) % step == 0;
-    taps[j] = tapped ? weight[(j - unused) / step].value() : 0.0f;
+    taps[j] = tapped ? weight_at((j - unused) / step) : 0.0f;
     before[j] = used && !of.begins ? state[(j - unused) * channels] : 0.0f;
   }
-  const float last_tap = weight[last].value();
+  // The input itself may be added to what the last tap makes of it.
+  const float last_tap = weight_at(last) + (arguments.adds_input ? 1.0f : 0.0f);
   T* x = static_cast<T*>(arguments.x) + channel;
   const T *in_gate = static_cast<const T*>(arguments.in_gate),
           *out_gate = static_cast<const T*>(arguments.out_gate);

@@ -127,7 +127,8 @@ class Backend : public BackendMemory {
   virtual void choose_tokens(const TokenScores& args, const Batch& batch,
                              const TensorView& chosen) = 0;
 
-  // x = out_gate * silu(conv(in_gate * x)), in place.   x [n, channels] activation dtype
+  // x = out_gate * silu(conv(in_gate * x)), in place. With adds_input, the input of the convolution
+  // is added to its result.   x [n, channels] activation dtype
   // A sequence whose first row is at position 0 starts from a state of zeros. Afterwards the state
   // has what the next rows need. Results have the same bits however rows are cut into steps.
   virtual void causal_conv(const TensorView& x, const CausalConv& conv, const Batch& batch) = 0;

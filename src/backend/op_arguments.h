@@ -193,12 +193,13 @@ struct ExpertMatrices {
 
 // A convolution of each channel over its own last tokens, or over every `dilation`-th of them.
 struct CausalConv {
-  // [channels, width], model dtype, before() <= kMostConvBefore; the last column is the current
-  // token's.
+  // [channels, width], model dtype or f32, before() <= kMostConvBefore; the last column is the
+  // current token's.
   ConstTensorView weight;
   std::optional<ConstTensorView> bias;  // [channels], model dtype
-  TensorView state;  // [slots, before(), channels] f32: the tokens before; see Batch::states
-  bool silu = true;  // SiLU follows the convolution
+  TensorView state;         // [slots, before(), channels] f32: the tokens before; see Batch::states
+  bool silu = true;         // SiLU follows the convolution
+  bool adds_input = false;  // the input is added to the convolution, before SiLU
   int64_t dilation = 1;
   // [n, channels], activation dtype: multiply the convolution's input, and the final output.
   std::optional<ConstTensorView> in_gate = {}, out_gate = {};
@@ -251,6 +252,17 @@ struct HyperShares {
   std::optional<TensorView> write = {};
 };
 
+// A bias of scores for the distance of a token before a row: see DistanceConfig.
+struct DistanceBias {
+  ConstTensorView states;  // [n, n_heads, dim], activation dtype
+  ConstTensorView bank;    // [dim, extent], model dtype or f32
+  // [max_positions] f32: multiplies the bias of a row at a position. Absent: nothing does.
+  std::optional<ConstTensorView> growth = {};
+
+  int64_t dim() const { return bank.shape[0]; }
+  int64_t extent() const { return bank.shape[1]; }
+};
+
 struct AttentionOptions {
   float scale = 1.0f;  // multiplies q . k
   int64_t window = 0;  // a row sees the last `window` positions, itself included; 0: all
@@ -259,6 +271,8 @@ struct AttentionOptions {
   // [n_heads, positions] f32: added to the scaled score of the token at a position. REQUIRES more
   // positions than the cache has tokens. Absent: nothing is added.
   std::optional<ConstTensorView> bias = {};
+  // Added to the scaled score, like `bias`. REQUIRES no `bias` and no chosen tokens.
+  std::optional<DistanceBias> distances = {};
   // [n_heads], model dtype or f32: attention sinks. A sink is the score of one more token, which
   // every query of the head sees and whose value is 0. Absent: no sinks.
   std::optional<ConstTensorView> sinks = {};

@@ -138,6 +138,23 @@ TEST_CASE("attention: adds the bias of a head and position to scores") {
                     .sequences = {{300, 1}, {40, 17}}});
 }
 
+TEST_CASE("attention: adds the bias of a head and distance to scores") {
+  for (const DType dtype : {DType::f32, DType::bf16}) {
+    CAPTURE(std::string(dtype_name(dtype)));
+    check_everywhere({.sink_dtype = dtype,
+                      .distances = {.dim = 5, .extent = 30},
+                      .sequences = {{40, 40}, {700, 2}, {1, 1}}});
+  }
+  check_everywhere({.dtype = DType::f8_e4m3,
+                    .window = 16,
+                    .cap = 2,
+                    .sinks = true,
+                    .distances = {.dim = 16, .extent = 16, .grows = true},
+                    .sequences = {{300, 1}, {40, 17}}});
+  check_everywhere(
+      {.distances = {.dim = 1, .extent = 900, .grows = true}, .sequences = {{800, 3}, {5, 2}}});
+}
+
 TEST_CASE("attention: a sink of a head takes its part of the softmax, and has no value") {
   for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
     CAPTURE(std::string(dtype_name(dtype)));

@@ -30,6 +30,8 @@ std::vector<Named> scenes() {
                  {.update = StateUpdate::add, .conv_bias = true, .conv_gated = true}});
   all.push_back({"add, with a convolution over every third token",
                  {.update = StateUpdate::add, .dilation = 3, .lengths = {14, 1, 5}}});
+  all.push_back({"add, with a convolution that adds its input",
+                 {.update = StateUpdate::add, .conv_width = 3, .conv_adds = true}});
   all.push_back({"delta, with a step for each row",
                  {.k_heads = 3, .k_dim = 9, .v_heads = 3, .by_row = true, .most_strength = 2.0f}});
   all.push_back({"delta, with decays that have a least logarithm",

@@ -228,6 +228,26 @@ TEST_CASE("gpu attention: adds the bias of a head and position to scores") {
   }
 }
 
+TEST_CASE("gpu attention: adds the bias of a head and distance to scores") {
+  for (const DType activations : test::kComputeTypes) {
+    for (const int64_t head_dim : {10, 64, 128}) {
+      CAPTURE(std::string(dtype_name(activations)));
+      CAPTURE(head_dim);
+      Setup setup{.n_heads = 6,
+                  .head_dim = head_dim,
+                  .activations = activations,
+                  .distances = {.dim = 5, .extent = 30, .grows = true},
+                  .sequences = {{40, 20}, {100, 2}, {1, 1}}};
+      check_everywhere(setup);
+      setup.window = 16;
+      setup.distances = {.dim = 16, .extent = 16};
+      check_everywhere(setup);
+      setup.sequences = {{300, 1}, {40, 1}};
+      check_everywhere(setup);
+    }
+  }
+}
+
 TEST_CASE("gpu attention: a sink of a head takes its part of the softmax, and has no value") {
   for (const DType activations : test::kComputeTypes) {
     CAPTURE(std::string(dtype_name(activations)));

@@ -17,7 +17,8 @@ TEST_CASE("gpu recur and causal_conv: what double precision gives, for every com
   delta.dilation = 3;
   RecurrenceScene bounded = by_row;
   bounded.least_log_decay = -1.5f;
-  for (RecurrenceScene* scene : {&delta, &by_row, &bounded}) {
+  RecurrenceScene adding{.k_dim = 6, .v_dim = 5, .conv_adds = true, .conv_f32 = true};
+  for (RecurrenceScene* scene : {&delta, &by_row, &bounded, &adding}) {
     for (const DType activations : test::kComputeTypes) {
       CAPTURE(std::string(dtype_name(activations)));
       CAPTURE(scene->by_row);
@@ -50,7 +51,10 @@ TEST_CASE("gpu recur and causal_conv: what double precision gives, however rows 
       .k_heads = 4, .k_dim = 9, .v_dim = 34, .by_row = true, .most_strength = 2.0f};
   RecurrenceScene bounded = by_row;
   bounded.least_log_decay = -1.5f;
-  for (RecurrenceScene* scene : {&delta, &add, &skip, &gated, &by_row, &bounded}) {
+  RecurrenceScene adding = add;
+  adding.conv_bias = false;
+  adding.conv_adds = true;
+  for (RecurrenceScene* scene : {&delta, &add, &skip, &gated, &by_row, &bounded, &adding}) {
     scene->randomise(5);
     const test::ExactRecurrence exact = test::exact_recurrence(*scene);
     for (const test::NamedBackend& each : test::gpu_backends()) {

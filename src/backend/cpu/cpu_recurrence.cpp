@@ -77,6 +77,7 @@ struct Convolution {
         add(place(row - kept + j * step), j, begin, count, sum.data());
       }
       add(values, width - 1, begin, count, sum.data());
+      for (int64_t i = 0; conv.adds_input && i < count; ++i) sum[i] += values[i];
       if (kept > 0) std::copy_n(values, count, place(row));
       if (conv.silu) {
         kernels.activate[static_cast<size_t>(Activation::silu)](sum.data(), nullptr, count);

@@ -15,6 +15,7 @@
 #include "support/backends/chosen_blocks.h"
 #include "support/backends/compare.h"
 #include "support/backends/gpu_backends.h"
+#include "support/backends/score_distances.h"
 
 namespace fp8kv::test {
 
@@ -33,6 +34,7 @@ struct Setup {
   bool bias = false;   // added to scores, up to 5
   bool sinks = false;  // from far below the scores to above all of them
   ChosenBlocks chosen = {};
+  ScoreDistances distances = {};
   // For each sequence: its tokens in the cache, and how many of the last ones are rows of this
   // step.
   std::vector<std::pair<int64_t, int64_t>> sequences = {{20, 20}};
@@ -168,6 +170,18 @@ class Scene {
     if (setup_.bias) options.bias = bias.view();
     const Tensor sinks = put(backend, sinks_, setup_.activations, {setup_.n_heads});
     if (setup_.sinks) options.sinks = sinks.view();
+    Tensor states, bank, growth;
+    if (setup_.distances.dim > 0) {
+      const auto& [dim, extent, grows] = setup_.distances;
+      std::vector<std::pair<int64_t, int64_t>> rows;
+      for (size_t i = 0; i < positions_.size(); ++i) rows.emplace_back(sequence_[i], positions_[i]);
+      states = put(backend, setup_.distances.states(rows, setup_.n_heads), setup_.activations,
+                   {n, setup_.n_heads, dim});
+      bank = put(backend, setup_.distances.banks(), setup_.activations, {dim, extent});
+      growth = put(backend, setup_.distances.growths(kBiased), DType::f32, {kBiased});
+      options.distances = DistanceBias{states.view(), bank.view()};
+      if (grows) options.distances->growth = growth.view();
+    }
     Tensor chosen;
     if (setup_.chosen.count > 0) {
       chosen = put(backend, setup_.chosen.all(positions_, setup_.n_kv_heads),
@@ -285,12 +299,16 @@ class Scene {
       weights.push_back(dot * k_scale);
       if (setup_.cap > 0) weights.back() = setup_.cap * std::tanh(weights.back() / setup_.cap);
       if (setup_.bias) weights.back() += double{bias_[static_cast<size_t>(head * kBiased + t)]};
+      if (setup_.distances.dim > 0) {
+        weights.back() += setup_.distances.bias(s, end - 1, head, t);
+      }
       max = std::max(max, weights.back());
       score_error = std::max(
           score_error,
           (static_cast<double>(setup_.head_dim + 8) * kUnitF32 * magnitudes + flushed) * k_scale);
     }
     if (setup_.bias) score_error += kUnitF32 * 5;
+    score_error += kUnitF32 * setup_.distances.roundings();
     // tanh passes that error on, and adds up to ten roundings of its own.
     score_error += 10 * kUnitF32 * double{setup_.cap};
     const double sink = setup_.sinks ? double{sinks_[static_cast<size_t>(head)]} : -INFINITY;

@@ -17,6 +17,7 @@
 #include "support/backends/chosen_blocks.h"
 #include "support/backends/compare.h"
 #include "support/backends/cpu.h"
+#include "support/backends/score_distances.h"
 
 namespace fp8kv::test {
 
@@ -35,6 +36,7 @@ struct CpuAttentionSetup {
   bool sinks = false;  // from far below the scores to above all of them
   DType sink_dtype = DType::f32;
   ChosenBlocks chosen = {};
+  ScoreDistances distances = {};
   bool exact_scales = false;             // powers of two
   std::optional<DType> rounded_to = {};  // values are first rounded as this fp8 type would
   DType model = DType::f16;              // dtype that Q, K and V were rounded to
@@ -139,6 +141,19 @@ class CpuAttentionScene {
     if (setup_.bias) options.bias = host_view(bias_, Shape{setup_.n_heads, kBiased});
     const Elements sinks(sinks_, setup_.sink_dtype, {setup_.n_heads});
     if (setup_.sinks) options.sinks = sinks.view();
+    std::vector<std::pair<int64_t, int64_t>> rows;
+    for (size_t i = 0; i < positions_.size(); ++i) {
+      rows.emplace_back(row_sequence_[i], positions_[i]);
+    }
+    const ScoreDistances& distances = setup_.distances;
+    const std::vector<float> states = distances.states(rows, setup_.n_heads);
+    const std::vector<float> growth = distances.growths(kBiased);
+    const Elements bank(distances.banks(), setup_.sink_dtype, {distances.dim, distances.extent});
+    if (distances.dim > 0) {
+      options.distances = DistanceBias{
+          host_view(states, Shape{n_rows_, setup_.n_heads, distances.dim}), bank.view()};
+      if (distances.grows) options.distances->growth = host_view(growth, Shape{kBiased});
+    }
     const std::vector<int32_t> chosen = setup_.chosen.all(positions_, setup_.n_kv_heads);
     if (setup_.chosen.count > 0) {
       options.chosen = host_view(chosen, setup_.chosen.shape(n_rows_, setup_.n_kv_heads));
@@ -243,12 +258,16 @@ class CpuAttentionScene {
       weights.push_back(dot * double{scale()});
       if (setup_.cap > 0) weights.back() = setup_.cap * std::tanh(weights.back() / setup_.cap);
       if (setup_.bias) weights.back() += double{bias_[static_cast<size_t>(head * kBiased + t)]};
+      if (setup_.distances.dim > 0) {
+        weights.back() += setup_.distances.bias(s, end - 1, head, t);
+      }
       max = std::max(max, weights.back());
       // head_dim additions, and three roundings of the scale and its product.
       score_error = std::max(score_error, static_cast<double>(setup_.head_dim + 4) * kUnitF32 *
                                               magnitudes * double{scale()});
     }
     if (setup_.bias) score_error += kUnitF32 * 5;
+    score_error += kUnitF32 * setup_.distances.roundings();
     // tanh passes that error on, and adds a few roundings of its own.
     score_error += 8 * kUnitF32 * double{setup_.cap};
     const double sink = setup_.sinks ? double{sinks_[static_cast<size_t>(head)]} : -INFINITY;

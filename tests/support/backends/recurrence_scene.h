@@ -27,6 +27,8 @@ struct RecurrenceScene {
   int64_t dilation = 1;  // of the convolution
   bool conv_bias = false;
   bool conv_gated = false;  // gates before and behind the convolution, and no SiLU
+  bool conv_adds = false;   // the convolution adds its input, and no SiLU follows
+  bool conv_f32 = false;    // its weights are F32, whatever the activations are
   bool skip = false;
   bool by_row = false;  // each row of a state decays by its own step
   float most_strength = 1.0f;
@@ -48,6 +50,7 @@ struct RecurrenceScene {
   }
   int64_t steps() const { return by_row ? k_heads * k_dim : v_heads; }
   int64_t channels() const { return v_heads * v_dim; }
+  DType weight_dtype() const { return conv_f32 ? DType::f32 : activations; }
   bool has_strength() const { return update == StateUpdate::delta; }
 
   void randomise(uint64_t seed) {
@@ -68,10 +71,10 @@ struct RecurrenceScene {
     out_gate = random_floats(rng, n * channels());
     // A head's state decays noticeably, but not at once.
     for (float& value : a_log) value -= 2;
-    for (auto* values :
-         {&q, &k, &v, &a_log, &step_bias, &skips, &x, &weight, &bias, &in_gate, &out_gate}) {
+    for (auto* values : {&q, &k, &v, &a_log, &step_bias, &skips, &x, &bias, &in_gate, &out_gate}) {
       *values = rounded_to(*values, activations);
     }
+    weight = rounded_to(weight, weight_dtype());
   }
 };
 
@@ -137,7 +140,7 @@ inline RecurrenceOutcome run_steps(Backend& backend, const RecurrenceScene& s,
   const Tensor a_log = put(backend, s.a_log, s.activations, Shape{s.v_heads});
   const Tensor step_bias = put(backend, s.step_bias, s.activations, Shape{s.steps()});
   const Tensor skips = put(backend, s.skips, s.activations, Shape{s.v_heads});
-  const Tensor weight = put(backend, s.weight, s.activations, Shape{s.channels(), s.conv_width});
+  const Tensor weight = put(backend, s.weight, s.weight_dtype(), Shape{s.channels(), s.conv_width});
   const Tensor bias = put(backend, s.bias, s.activations, Shape{s.channels()});
   for (const SceneStep& step : steps) {
     std::vector<int32_t> positions, indptr = {0}, states;
@@ -209,7 +212,8 @@ inline RecurrenceOutcome run_steps(Backend& backend, const RecurrenceScene& s,
     conv.weight = weight.view();
     if (s.conv_bias) conv.bias = bias.view();
     conv.state = tail.view();
-    conv.silu = !s.conv_gated;
+    conv.silu = !s.conv_gated && !s.conv_adds;
+    conv.adds_input = s.conv_adds;
     conv.dilation = s.dilation;
     if (s.conv_gated) conv.in_gate = in_gate.view(), conv.out_gate = out_gate.view();
     backend.causal_conv(x.view(), conv, batch);
@@ -313,8 +317,14 @@ inline ExactRecurrence exact_recurrence(const RecurrenceScene& s, double unit = 
           sum += product;
           size += std::abs(product);
         }
-        const double factor =
-            s.conv_gated ? of(s.out_gate, row * s.channels() + channel) : sigmoid(sum);
+        if (s.conv_adds) {
+          const double input = of(s.x, row * s.channels() + channel);
+          sum += input;
+          size += std::abs(input);
+        }
+        const double factor = s.conv_gated  ? of(s.out_gate, row * s.channels() + channel)
+                              : s.conv_adds ? 1
+                                            : sigmoid(sum);
         if (s.conv_gated) size *= std::abs(factor);
         out.convolved.push_back(sum * factor);
         // The slope of silu is below 1.1. Gates round each product and the result once more.

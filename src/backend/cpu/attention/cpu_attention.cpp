@@ -50,6 +50,11 @@ void weigh_block(const Op& op, const Span& span, int64_t begin, int64_t end, con
       const float by = std::exchange(left, 1.0f);
       for (int64_t t = seen_begin; t < seen_end; ++t) scores[t] = scores[t] * by + bias[t];
     }
+    if (op.options.distances) {
+      const float by = std::exchange(left, 1.0f);
+      for (int64_t t = seen_begin; t < seen_end; ++t) scores[t] *= by;
+      op.add_distances(span, i, begin + seen_begin, begin + seen_end, scores + seen_begin);
+    }
     const float correction =
         op.kernels.softmax(scores, static_cast<int>(seen_begin), static_cast<int>(seen_end), count,
                            left, work.chunk.states[i]);
@@ -220,6 +225,15 @@ const float* rounded_queries(const CpuContext& cpu, const ConstTensorView& q, fl
   return to;
 }
 
+// The bank of a bias of distances as floats.
+const float* float_bank(const CpuContext& cpu, const DistanceBias& bias,
+                        AttentionScratch& scratch) {
+  const auto count = bias.bank.shape.elements();
+  float* to = scratch.bank.floats(static_cast<size_t>(count));
+  cpu.kernels.to_float[bias.bank.dtype](bias.bank.data, count, to);
+  return to;
+}
+
 // Turns sums of rotated V back into sums of V.
 void rotate_back(ThreadPool& pool, const TensorView& out) {
   const int64_t dim = out.shape[2];
@@ -263,7 +277,9 @@ void cpu_attention(const CpuContext& cpu, AttentionScratch& scratch, const Atten
               by_unit,
               as_floats,
               element,
-              static_cast<int64_t>(dtype_bytes(element))};
+              static_cast<int64_t>(dtype_bytes(element)),
+              1,
+              options.distances ? float_bank(cpu, *options.distances, scratch) : nullptr};
   scratch.threads.resize(static_cast<size_t>(cpu.pool.threads()));
   const std::vector<Span> spans = make_spans(op);
   bool long_context = false;

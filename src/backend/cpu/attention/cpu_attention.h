@@ -13,6 +13,7 @@ namespace fp8kv {
 struct AttentionScratch {
   Scratch rotated;               // queries of a cache that rotates them
   Scratch partials;              // results of chunks of context that are still to be merged
+  Scratch bank;                  // of a bias of distances
   std::vector<Scratch> threads;  // working memory of each thread
 };
 

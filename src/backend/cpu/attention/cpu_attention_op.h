@@ -48,6 +48,7 @@ struct Op {
   int64_t element_bytes;
   // Tokens from a key to the next one, of which it is the last: TokenScores::pooled.
   int64_t key_step = 1;
+  const float* bank = nullptr;  // DistanceBias::bank in f32; null: there is none
 
   // Bytes of a row of K; a row of V has no more.
   int64_t row_bytes() const { return head_dim * element_bytes; }
@@ -92,6 +93,19 @@ struct Op {
   const float* bias_of(const Span& span, int64_t query) const {
     const int64_t head = span.kv_head * group + query % group;
     return options.bias->as<float>() + head * options.bias->shape[1];
+  }
+  // Adds the biases of distances to the scores of tokens [begin, end), which the query's row sees.
+  void add_distances(const Span& span, int64_t query, int64_t begin, int64_t end,
+                     float* scores) const {
+    const DistanceBias& bias = *options.distances;
+    const int64_t dim = bias.dim(), extent = bias.extent(), at = position(row_of(span, query));
+    const float* states = bias.states.as<float>() + item(span, query) * dim;
+    const float growth = bias.growth ? bias.growth->as<float>()[at] : 1.0f;
+    for (int64_t t = std::max(begin, at + 1 - extent); t < end; ++t) {
+      float sum = 0.0f;
+      for (int64_t j = 0; j < dim; ++j) sum += states[j] * bank[j * extent + at - t];
+      scores[t - begin] += growth * sum;
+    }
   }
   // The sink of the query's head: a softmax state without values.
   SoftmaxState sink_of(const Span& span, int64_t query) const {
