@@ -43,6 +43,7 @@ BambaForCausalLM bamba            FalconH1ForCausalLM falcon_h1       GPT2LMHead
 GPTBigCodeForCausalLM gpt_bigcode OPTForCausalLM opt                  GPTNeoXForCausalLM gpt_neox
 FalconForCausalLM falcon          Qwen3NextForCausalLM qwen3_next     Qwen3_5ForCausalLM qwen3_5_text
 Qwen3_5MoeForCausalLM qwen3_5_moe_text          Qwen4ExpForCausalLM qwen4_exp_text
+InklingForCausalLM inkling_text
 ArceeForCausalLM arcee            CwmForCausalLM cwm                  Dots1ForCausalLM dots1
 Ernie4_5ForCausalLM ernie4_5      Exaone4ForCausalLM exaone4          FlexOlmoForCausalLM flex_olmo
 GraniteMoeSharedForCausalLM granitemoeshared                          HeliumForCausalLM helium
@@ -102,6 +103,7 @@ Mistral3ForConditionalGeneration mistral3       Qwen2VLForConditionalGeneration 
 Qwen2_5_VLForConditionalGeneration qwen2_5_vl   Qwen3VLForConditionalGeneration qwen3_vl
 Qwen3_5ForConditionalGeneration qwen3_5         Qwen3_5MoeForConditionalGeneration qwen3_5_moe
 Qwen4ExpForConditionalGeneration qwen4_exp
+InklingForConditionalGeneration inkling_mm_model
 Glm46VForConditionalGeneration glm46v           Glm4vForConditionalGeneration glm4v
 Glm4vMoeForConditionalGeneration glm4v_moe      Idefics3ForConditionalGeneration idefics3
 InternVLChatModel internvl_chat                 InternVLForConditionalGeneration internvl

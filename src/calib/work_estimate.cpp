@@ -22,16 +22,20 @@ bool comes_before_cache(TensorRole role) {
   return std::find(kRoles.begin(), kRoles.end(), role) != kRoles.end();
 }
 
+// The share of a layer's chosen experts that a token goes to.
+double share_of_experts(const ExpertsConfig& experts) {
+  return static_cast<double>(experts.routing.per_token - experts.fixed) /
+         static_cast<double>(experts.count - experts.fixed);
+}
+
 double of_token(const ModelConfig& config, int64_t layer, bool whole) {
   double sum = 0;
   for (const ModelTensor& tensor : layer_tensors(config, layer)) {
     const TensorRole role = tensor.parts.front().role;
     if (tensor.is_bias || role_row(role).use == MatrixUse::none) continue;
     if (!whole && !comes_before_cache(role)) continue;
-    const double share = role_row(role).part == RolePart::expert
-                             ? static_cast<double>(config.experts->routing.per_token) /
-                                   static_cast<double>(config.experts->count)
-                             : 1;
+    const double share =
+        role_row(role).part == RolePart::expert ? share_of_experts(*config.experts) : 1;
     sum += share * static_cast<double>(tensor.shape.elements());
   }
   return sum;

@@ -36,6 +36,7 @@ constexpr Wrapper kOuterModels[] = {
     {"Gemma4ForConditionalGeneration", "gemma4"},
     {"Glm46VForConditionalGeneration", "glm46v"},
     {"Idefics3ForConditionalGeneration", "idefics3"},
+    {"InklingForConditionalGeneration", "inkling_mm_model"},
     {"InternS1ForConditionalGeneration", "interns1"},
     {"InternVLChatModel", "internvl_chat"},
     {"InternVLForConditionalGeneration", "internvl"},

@@ -17,7 +17,7 @@ constexpr Names kMtp[] = {"Qwen3NextForCausalLM", "Qwen3_5ForCausalLM", "Qwen3_5
                           "Qwen3_5ForConditionalGeneration", "Qwen3_5MoeForConditionalGeneration"};
 
 // Sources: vLLM 0.33, model_executor/models/{deepseek,glm4_moe,qwen3_5,qwen3_next,mimo,ernie,
-// nemotron_h,longcat_flash}_mtp.py.
+// nemotron_h,longcat_flash}_mtp.py; vLLM 0.32, models/inkling/nvidia/mtp.py.
 constexpr DraftKind kKinds[] = {
     {.name = "nextn",
      .layers = "",
@@ -49,6 +49,11 @@ constexpr DraftKind kKinds[] = {
      .layers = "model.mtp.layers.",
      .counts = kNextn,
      .entry = {"{}.enorm.m", "{}.hnorm.m", "{}.eh_proj"},
+     .computed = {}},
+    {.name = "model.mtp with blocks",
+     .layers = "model.mtp.layers.",
+     .counts = kNextn,
+     .entry = {"{}.embed_norm", "{}.hidden_norm", "{}.input_proj", true},
      .computed = {}},
 };
 

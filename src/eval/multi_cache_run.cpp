@@ -125,6 +125,11 @@ TensorView MultiCacheRun::rows_of(const SharedStream& stream, const WindowBatch&
           Shape{batch.rows, config_.stream_dim()}};
 }
 
+// The parts of the step that the end of a layer reads.
+LayerStep MultiCacheRun::rest_of_step() const {
+  return {.batch = rows_.step.batch(), .kv = {}, .input = input_};
+}
+
 void MultiCacheRun::advance(size_t stream, const LayerWeights& weights, const WindowBatch& batch) {
   const bool measured = stream == 0 && is_measured(batch);
   const size_t lead = streams_[stream].lanes[0];
@@ -133,7 +138,7 @@ void MultiCacheRun::advance(size_t stream, const LayerWeights& weights, const Wi
   // A window is one step, from its first row to its last, so no state has to survive it.
   forward_.add_ngrams(weights, x, {.batch = rows_.step.batch(), .kv = {}, .input = input_});
   if (config_.keeps_state(layer_)) mixed.read = forward_.recur(weights, x, rows_.step.batch(), {});
-  if (!config_.attends(layer_)) return forward_.finish(weights, mixed, x, input_);
+  if (!config_.attends(layer_)) return forward_.finish(weights, mixed, x, rest_of_step());
   const TensorView attended = attention_buffer(attended_, batch);
   const PagedKv cache = caches_[lead].layer(layer_);
   AttentionInputs inputs = forward_.project(layer_, weights, x,
@@ -150,7 +155,7 @@ void MultiCacheRun::advance(size_t stream, const LayerWeights& weights, const Wi
   if (compared && config_.writes_cache(layer_)) {
     compare(stream, {inputs, mixed.read}, weights, batch);
   }
-  forward_.finish(weights, mixed, x, input_);
+  forward_.finish(weights, mixed, x, rest_of_step());
 }
 
 // Measures lanes on the stream's Q, K and V. Lanes that read back other values move to a stream of
@@ -187,7 +192,8 @@ void MultiCacheRun::compare(size_t stream, const Lead& lead, const LayerWeights&
                           std::back_inserter(leaving));
     if (leaving.empty()) continue;
     fork(stream, leaving);
-    forward_.finish(weights, {attended, lead.read}, rows_of(streams_.back(), batch), input_);
+    forward_.finish(weights, {attended, lead.read}, rows_of(streams_.back(), batch),
+                    rest_of_step());
   }
 }
 

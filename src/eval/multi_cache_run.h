@@ -84,6 +84,7 @@ class MultiCacheRun {
   bool is_measured(const WindowBatch& batch) const { return batch.first < n_measured_; }
   ChosenTokens new_choice() const;
   bool is_attention_measured(const WindowBatch& batch) const;
+  LayerStep rest_of_step() const;
   void advance(size_t stream, const LayerWeights& weights, const WindowBatch& batch);
   // The results of a stream's first lane for a batch in the current layer.
   struct Lead {

@@ -75,7 +75,7 @@ class Schedule {
       }
       Active sequence;
       if (!cache_.admit(sequence.cached, next_->prompt, longest(*next_, config_.max_seq_len),
-                        options_.share_prefixes && !config_.recurrence)) {
+                        options_.share_prefixes && !config_.keeps_states())) {
         FP8KV_ASSERT(!active_.empty());  // every request fits alone, see check_pages
         return;
       }
@@ -99,7 +99,7 @@ class Schedule {
   bool can_score() const {
     if (!next_ || !next_->is_scored()) return false;
     if (active_.empty()) return true;
-    return !config_.recurrence &&
+    return !config_.keeps_states() &&
            KvCache::pages_for(tokens_read(next_->continuations)) <= cache_.free_pages() &&
            std::none_of(active_.begin(), active_.end(),
                         [](const Active& each) { return each.in_prompt(); });

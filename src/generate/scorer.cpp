@@ -190,7 +190,7 @@ int64_t scorer_pages(std::span<const Alternatives> items, int64_t max_items) {
 
 std::vector<std::vector<ContinuationScore>> score_alternatives(
     const ScoringParts& parts, KvCache& cache, std::span<const Alternatives> items) {
-  const bool keeps_states = parts.config.recurrence.has_value();
+  const bool keeps_states = parts.config.keeps_states();
   std::vector<std::vector<ContinuationScore>> scores(items.size());
   // A state cannot go back to the end of the stem. So each alternative becomes an item of its own.
   std::vector<Alternatives> parted;

@@ -291,6 +291,33 @@ void check_convolution(const ModelConfig& config) {
   }
 }
 
+// Checks that short convolutions and biases of distances are in blocks for which the forward pass
+// computes them.
+void check_short_convs(const ModelConfig& config) {
+  const BlockConfig& block = config.block;
+  if (!config.short_convs && !config.distances) return;
+  const int64_t width = config.short_convs ? config.short_convs->width : 1;
+  if (width < 1 || width > kMostConvWidth) {
+    refuse(config, cat("short convolutions see ", width, " tokens"), cat("1 to ", kMostConvWidth));
+  }
+  const bool by_head = block.qk_norm == QkNorm::none || block.qk_norm == QkNorm::per_head;
+  if (config.latent || config.indexer || config.recurrence || config.streams || config.hyper ||
+      config.qk_norm_rotated || !by_head || block.v_norm || block.v_multiplier != 1.0 ||
+      block.parallel || block.score_bias != ScoreBias::none ||
+      block.norm_place != NormPlace::before) {
+    refuse(config, "short convolutions or biases of distances are in blocks of another kind",
+           "attention with K and V of its own, after a norm, and one stream");
+  }
+  for (int64_t index = 0; index < config.n_layers(); ++index) {
+    const LayerDescription& layer = config.layer(index);
+    const bool two_blocks =
+        config.writes_cache(index) && !layer.v_is_k && layer.feed_forward != FeedForward::none;
+    if (two_blocks) continue;
+    refuse(config, cat("layer ", index, " has short convolutions or biases of distances"),
+           "attention with a cache of its own, and a feed-forward part");
+  }
+}
+
 // Checks that clamped SwiGLUs are in blocks for which the forward pass computes them.
 void check_swiglus(const ModelConfig& config) {
   const BlockConfig& block = config.block;
@@ -319,6 +346,11 @@ void check_experts(const ModelConfig& config) {
     refuse(config, "the output of experts has a norm of its own in blocks with norms of the output",
            "NormPlace::before");
   }
+  if (experts.fixed > 0 && (!experts.choice_bias || experts.routing.groups > 1 || experts.bias ||
+                            experts.routing.per_token <= experts.fixed)) {
+    refuse(config, "the router also weighs experts that every token goes to",
+           "a choice bias, one group, no biases of experts, and others to choose");
+  }
   if (experts.beside_dense != experts.router_norm) {
     refuse(config, "the router has a norm of its own, or experts are beside a dense part",
            "both or neither");
@@ -337,6 +369,7 @@ void check_computable(const ModelConfig& config) {
   check_convolution(config);
   check_experts(config);
   check_swiglus(config);
+  check_short_convs(config);
   check_streams_computable(config);
 }
 

@@ -11,7 +11,8 @@
 #include "model/computable.h"
 #include "model/parts/project_rotated.h"
 #include "model/parts/projections.h"
-#include "model/parts/score_bias.h"
+#include "model/parts/scores/score_bias.h"
+#include "model/parts/short_convs.h"
 #include "model/weights/check_rows.h"
 
 namespace fp8kv {
@@ -70,7 +71,9 @@ Forward::Forward(Backend& backend, const ModelConfig& config, int64_t max_rows,
   if (config.hyper) hyper_.emplace(memory_, config);
   if (config.ngrams) ngrams_.emplace(memory_, config);
   if (config.laurel_rank > 0) laurel_.emplace(memory_, config);
-  if (config.experts || config.hyper || !all_add_plainly(config)) {
+  if (config.distances) distances_.emplace(memory_, config, max_positions);
+  if (config.experts || config.hyper || config.short_convs || config.block.ffn_scale ||
+      !all_add_plainly(config)) {
     output_ = memory_.rows(config.dim);
   }
   if (config.experts && (config.experts->beside_dense || config.block.parallel)) {
@@ -126,7 +129,7 @@ void Forward::layer(int64_t index, const LayerWeights& weights, const TensorView
     mixed.attended = attended;
   }
   if (config_.keeps_state(index)) mixed.read = recur(weights, x, step.batch, step.state);
-  finish(weights, mixed, x, step.input);
+  finish(weights, mixed, x, step);
 }
 
 AttentionInputs Forward::project(int64_t index, const LayerWeights& weights, const TensorView& rows,
@@ -140,11 +143,12 @@ AttentionInputs Forward::project(int64_t index, const LayerWeights& weights, con
   const int64_t heads = config_.n_heads_of(index), size = layer.k_head_dim;
   const int64_t kv_heads = config_.writes_cache(index) ? layer.n_kv_heads : 0;
   const int64_t k_size = layer.own_k_dim(), v_size = layer.v_head_dim;
-  const AttentionInputs inputs{
+  AttentionInputs inputs{
       reshaped(view_of(q_, n, heads * size), {n, heads, size}),
       reshaped(view_of(k_, n, kv_heads * k_size), {n, kv_heads, k_size}),
       reshaped(view_of(v_, n, kv_heads * v_size), {n, kv_heads, v_size}),
       weights.sinks,
+      {},
       {},
       x,
   };
@@ -159,6 +163,10 @@ AttentionInputs Forward::project(int64_t index, const LayerWeights& weights, con
   } else if (config_.qk_norm_rotated) {
     project_rotated(backend_, entered(x, in, multiplier), weights.attn, args,
                     ropes_.rotation(-1, inputs, step.batch, step.kv, step.magnitudes));
+  } else if (config_.short_convs || config_.distances) {
+    const ConstTensorView entering = entered(x, in, multiplier);
+    project_convolved(backend_, entering, weights, args, {step.batch, step.state});
+    if (weights.distance) inputs.distances = distances_->run(index, *weights.distance, entering);
   } else if (config_.block.v_multiplier != 1.0) {
     backend_.linear(entered(x, in, multiplier), projections_of(weights.attn, args));
     multiply(reshaped(inputs.v, {n, kv_heads * v_size}), config_.block.v_multiplier);
@@ -221,14 +229,17 @@ void Forward::attend(int64_t index, const AttentionInputs& inputs, const Batch& 
                      const PagedKv& kv, const TensorView& out) {
   const double scale = config_.block.attention_scale;
   const auto head_dim = static_cast<float>(config_.layer(index).k_head_dim);
-  AttentionOptions options{
-      .scale = scale != 0.0 ? static_cast<float>(scale) : 1.0f / std::sqrt(head_dim),
-      .window = config_.window(index),
-      .chunk = config_.chunk(index),
-      .cap = static_cast<float>(config_.block.score_cap)};
+  AttentionOptions options{.scale = scale != 0.0 ? static_cast<float>(scale)
+                                    : config_.block.attention_scale_by_size
+                                        ? 1.0f / head_dim
+                                        : 1.0f / std::sqrt(head_dim),
+                           .window = config_.window(index),
+                           .chunk = config_.chunk(index),
+                           .cap = static_cast<float>(config_.block.score_cap)};
   if (config_.block.attention_scale_by_layer) options.scale /= static_cast<float>(index + 1);
   if (score_bias_) options.bias = score_bias_->view();
   if (config_.has_sinks(index)) options.sinks = inputs.sinks.value();
+  options.distances = inputs.distances;
   options.rounded_to = config_.dtype;
   options.chosen = inputs.chosen;
   if (inputs.chosen) {

@@ -17,6 +17,8 @@
 #include "model/parts/laurel.h"
 #include "model/parts/layer_states.h"
 #include "model/parts/rope_tables.h"
+#include "model/parts/scores/distances.h"
+#include "model/parts/short_convs.h"
 #include "model/parts/sparse/indexer.h"
 #include "model/parts/state.h"
 #include "model/parts/streams/hyper.h"
@@ -70,7 +72,7 @@ class Forward {
   // The steps of `layer`, for callers that put several caches behind one projection.
   // Projects x [n, dim] for layer `index`, and appends K and V to the step's cache if the cache is
   // the layer's own. With several streams, x becomes the layer's prediction, which `finish` needs.
-  // Reads only the step's `batch`, `kv` and `magnitudes`.
+  // Reads only the step's `batch`, `kv`, `magnitudes` and `state`.
   AttentionInputs project(int64_t index, const LayerWeights& weights, const TensorView& x,
                           const LayerStep& step);
   // Chooses the tokens that the rows of the last `project` see, for AttentionInputs::chosen.
@@ -87,10 +89,10 @@ class Forward {
   // Scratch of this Forward, valid until its next call. REQUIRES a layer with such a gate.
   ConstTensorView gated(const LayerWeights& weights, const ConstTensorView& attended,
                         const ConstTensorView& x);
-  // The rest of the layer: adds its output to x [n, dim].   mixed from attend and recur; input as
-  // for `layer`
+  // The rest of the layer: adds its output to x [n, dim].   mixed from attend and recur. Reads only
+  // the step's `batch`, `state` and `input`.
   void finish(const LayerWeights& weights, const MixedRows& mixed, const TensorView& x,
-              const std::optional<ConstTensorView>& input = {});
+              const LayerStep& step);
 
   // Computes logits [n_rows, vocab_size] f32 of the rows of x that `rows` [n_rows] i32 names.
   void head(const HeadWeights& weights, const TensorView& x, const ConstTensorView& rows,
@@ -114,17 +116,19 @@ class Forward {
     NormPlace place;
     const std::optional<Norm>& norm;
     double multiplier = 1.0;
+    std::optional<OutputConv> conv = {};
   };
   InputNorm attn_input(const LayerWeights& weights, int64_t rows) const;
   InputNorm ffn_input(const LayerWeights& weights, int64_t rows) const;
   ConstTensorView entered(const ConstTensorView& x, const InputNorm& in, double multiplier);
   void multiply(const TensorView& x, double multiplier);
-  void finish_stream(const LayerWeights& weights, const MixedRows& mixed, const TensorView& x);
+  void finish_stream(const LayerWeights& weights, const MixedRows& mixed, const TensorView& x,
+                     const LayerStep& step);
   void finish_hyper(const LayerWeights& weights, const MixedRows& mixed, const TensorView& rows);
   ConstTensorView heads_output(const LayerWeights& weights, const ConstTensorView& attended,
                                const ConstTensorView& x);
   void add_attended(const LayerWeights& weights, const ConstTensorView& attended,
-                    const TensorView& x);
+                    const TensorView& x, const LayerStep& step);
   TensorView hidden(const LayerWeights& weights, const TensorView& x);
   TensorView mix(const LayerWeights& weights, const TensorView& x);
   void mix_beside_dense(const LayerWeights& weights, const TensorView& x);
@@ -151,6 +155,7 @@ class Forward {
   std::optional<NgramForward> ngrams_;
   std::optional<LaurelForward> laurel_;
   std::optional<AttentionGateForward> attention_gate_;
+  std::optional<DistanceForward> distances_;
   Tensor output_;      // [max_rows, dim]: of a block that is not added to the stream unchanged
   Tensor layer_gate_;  // [max_rows, layer_input_dim]: see LayerInput
   Tensor mixed_;       // [max_rows, dim]: output of experts beside a dense part or attention

@@ -9,18 +9,20 @@
 namespace fp8kv {
 
 void Forward::finish(const LayerWeights& weights, const MixedRows& mixed, const TensorView& x,
-                     const std::optional<ConstTensorView>& input) {
+                     const LayerStep& step) {
   if (streams_) {
     const TensorView made = streams_->active(x);
-    finish_stream(weights, mixed, made);
+    finish_stream(weights, mixed, made, step);
     streams_->correct(*weights.streams, made, x);
     const TensorView active = streams_->for_input(*weights.streams, x);
-    return streams_->add_to_others(layer_input_term(weights.input.value(), input.value(), active),
-                                   x);
+    return streams_->add_to_others(
+        layer_input_term(weights.input.value(), step.input.value(), active), x);
   }
   if (hyper_) return finish_hyper(weights, mixed, x);
-  finish_stream(weights, mixed, x);
-  if (weights.input) backend_.add(x, layer_input_term(*weights.input, input.value(), x), 1.0f);
+  finish_stream(weights, mixed, x, step);
+  if (weights.input) {
+    backend_.add(x, layer_input_term(*weights.input, step.input.value(), x), 1.0f);
+  }
   if (weights.scale != 1.0f) backend_.scale(x, weights.scale, 0.0f);
 }
 
@@ -39,25 +41,31 @@ void Forward::finish_hyper(const LayerWeights& weights, const MixedRows& mixed,
 
 // The rest of a layer on one stream, without the layer's own input.
 void Forward::finish_stream(const LayerWeights& weights, const MixedRows& mixed,
-                            const TensorView& x) {
+                            const TensorView& x, const LayerStep& step) {
   // Parallel blocks both read x as it entered the layer.
   std::optional<TensorView> made;
   if (config_.block.parallel) made = weights.experts ? mix(weights, x) : hidden(weights, x);
-  if (mixed.attended) add_attended(weights, *mixed.attended, x);
+  if (mixed.attended) add_attended(weights, *mixed.attended, x, step);
   if (mixed.read) {
     add_output(weights.state->out, *mixed.read,
                {weights.norm_place, weights.attn_post_norm, config_.recurrence->multipliers.out},
                x);
   }
-  if (weights.experts && weights.experts->beside) {
-    mix_beside_dense(weights, x);
-  } else if (weights.experts) {
+  if (weights.experts && weights.experts->beside) return mix_beside_dense(weights, x);
+  if (!weights.feeds_forward) return;
+  const double multiplier =
+      weights.experts ? config_.experts->multiplier : config_.block.down_multiplier;
+  // A convolution has no bias, so it can come before the multiplier.
+  BlockEnd end{weights.ffn_norm_place, weights.ffn_post_norm, multiplier * weights.ffn_scale};
+  if (weights.short_convs) {
+    end.conv = {short_conv(weights.short_convs->ffn, step.state.short_ffn), step.batch};
+  }
+  if (weights.experts) {
     if (!made) made = mix(weights, x);
-    join(*made, {weights.ffn_norm_place, weights.ffn_post_norm, config_.experts->multiplier}, x);
-  } else if (weights.feeds_forward) {
+    join(*made, end, x);
+  } else {
     if (!made) made = hidden(weights, x);
-    add_output(weights.down, *made,
-               {weights.ffn_norm_place, weights.ffn_post_norm, config_.block.down_multiplier}, x);
+    add_output(weights.down, *made, end, x);
   }
 }
 
@@ -73,14 +81,16 @@ ConstTensorView Forward::heads_output(const LayerWeights& weights, const ConstTe
 
 // Adds attention's output to the stream.
 void Forward::add_attended(const LayerWeights& weights, const ConstTensorView& attended,
-                           const TensorView& x) {
+                           const TensorView& x, const LayerStep& step) {
   std::optional<TensorView> around;
   if (weights.laurel) {
     around = laurel_->run(*weights.laurel, entered(x, attn_input(weights, x.shape[0]), 1.0));
   }
-  add_output(weights.o, heads_output(weights, attended, x),
-             {weights.norm_place, weights.attn_post_norm, config_.block.attention_out_multiplier},
-             x);
+  BlockEnd end{weights.norm_place, weights.attn_post_norm, config_.block.attention_out_multiplier};
+  if (weights.short_convs) {
+    end.conv = {short_conv(weights.short_convs->attn, step.state.short_attn), step.batch};
+  }
+  add_output(weights.o, heads_output(weights, attended, x), end, x);
   if (!around) return;
   backend_.add(x, *around, 1.0f);
   backend_.scale(x, std::sqrt(0.5f), 0.0f);
@@ -149,7 +159,7 @@ TensorView Forward::product(const Linear& linear, const ConstTensorView& from) {
 // The residual connection: adds a block's output, which is `linear` of `from`, to the stream.
 void Forward::add_output(const Linear& linear, const ConstTensorView& from, const BlockEnd& end,
                          const TensorView& x) {
-  if (!adds_plainly(end.place, config_.block, end.multiplier)) {
+  if (end.conv || !adds_plainly(end.place, config_.block, end.multiplier)) {
     return join(product(linear, from), end, x);
   }
   backend_.linear(from, std::array{project_onto(linear, x)});
@@ -158,6 +168,7 @@ void Forward::add_output(const Linear& linear, const ConstTensorView& from, cons
 
 // The residual connection for a block's output in memory of its own.
 void Forward::join(const TensorView& output, const BlockEnd& end, const TensorView& x) {
+  if (end.conv) backend_.causal_conv(output, end.conv->conv, end.conv->batch);
   if (norms_output(end.place)) backend_.norm(output, end.norm.value(), output);
   backend_.add(x, output, static_cast<float>(config_.block.residual_multiplier * end.multiplier));
   if (end.place == NormPlace::after_add) backend_.norm(x, end.norm.value(), x);

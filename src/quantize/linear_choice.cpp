@@ -45,6 +45,12 @@ bool has_rows_of_all(const ModelConfig& config) {
   });
 }
 
+// Whether every expert has tensors of its own.
+bool has_experts_apart(std::span<const TensorRow> rows) {
+  return std::any_of(rows.begin(), rows.end(),
+                     [](const TensorRow& row) { return row.name.find("{e}") != row.name.npos; });
+}
+
 // The matrices of `written` that are parts of a tensor with all experts.
 std::vector<SplitMatrix> split_matrices(const ModelTensor& tensor,
                                         const std::vector<ModelTensor>& written) {
@@ -89,7 +95,7 @@ void check_unquantised(const Checkpoint& checkpoint) {
 ModelConfig written_config(const ModelConfig& config) {
   const std::span<const TensorRow> other = other_tensors(config.tensors);
   ModelConfig written = config;
-  if (other.empty() || !has_rows_of_all(config)) return written;
+  if (!has_experts_apart(other) || !has_rows_of_all(config)) return written;
   written.tensors = other;
   if (config.other_names.empty()) return written;
   // A row of both tables has the same name in both.

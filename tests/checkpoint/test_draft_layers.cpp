@@ -48,6 +48,9 @@ TEST_CASE("draft layers: each kind is found by its tensors") {
   CHECK(names_of(
             {"model.mtp_layers.0.input_proj.weight", "model.mtp_layers.0.self_attn.k_proj.weight"},
             one) == Names{"mtp_layers: model.mtp_layers.0"});
+  CHECK(names_of({"model.mtp.layers.0.input_proj.weight",
+                  "model.mtp.layers.0.transformer_block.attn.wk_dv.weight"},
+                 one) == Names{"model.mtp with blocks: model.mtp.layers.0"});
   CHECK(names_of({"model.mtp_block.0.self_attn.k_proj.weight", "model.mtp_linear_proj.0.weight"},
                  one) == Names{"mtp_block: model.mtp_block.0"});
   CHECK(names_of({"mtp.fc.weight", "mtp.layers.0.self_attn.k_proj.qweight"}, "") ==

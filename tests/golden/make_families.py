@@ -227,6 +227,10 @@ BAICHUAN = without(family("BaichuanForCausalLM", "baichuan", rms_norm_eps=0.02, 
 BAICHUAN_13B = without(BAICHUAN, "max_position_embeddings")
 MINICPM = family("MiniCPMForCausalLM", "minicpm", rms_norm_eps=0.03, hidden_act="silu", scale_emb=3, scale_depth=1.4, dim_model_base=8)
 
+# The towers of Inkling. transformers needs the package scipy to make the first.
+INKLING_EYE = {"model_type": "inkling_vision", "hidden_size": 8, "n_layers": 2, "patch_size": 4}
+INKLING_EAR = {"model_type": "inkling_audio", "n_mel_bins": 4, "mel_vocab_size": 4}
+
 CASES = {
     **row_families.CASES,
     **shaped_families.CASES,
@@ -438,6 +442,12 @@ CASES = {
                          "rope_parameters": {"rope_type": "default", "rope_theta": 700.0, "mrope_section": [2, 0, 0]}},
     "qwen3.5-vision": wrapper("Qwen3_5ForConditionalGeneration", "qwen3_5", QWEN3_5,
                               {**QWEN_VISION, "model_type": "qwen3_5_vision"}, tie_word_embeddings=False),
+    "inkling-vision": wrapper("InklingForConditionalGeneration", "inkling_mm_model", state_families.INKLING, INKLING_EYE, audio_config=INKLING_EAR,
+                              mtp_config={"num_nextn_predict_layers": 1, "local_layer_ids": [0]}, tie_word_embeddings=False),
+    "inkling-vision-seven": wrapper("InklingForConditionalGeneration", "inkling_mm_model", state_families.INKLING_SEVEN, INKLING_EYE,
+                                    audio_config=INKLING_EAR, tie_word_embeddings=False),
+    "inkling-vision-plain": wrapper("InklingForConditionalGeneration", "inkling_mm_model", state_families.INKLING_PLAIN, INKLING_EYE,
+                                    audio_config=INKLING_EAR, tie_word_embeddings=False),
     "qwen4-exp-vision": wrapper("Qwen4ExpForConditionalGeneration", "qwen4_exp", {
         **state_families.QWEN4_EXP, "num_hidden_layers": 2, "layer_types": ["linear_attention", "indexed_attention"], "ple_layer_ids": [1],
         "hc_count": 2, "eos_token_id": 30}, {**QWEN_VISION, "model_type": "qwen4_exp_vision"}, tie_word_embeddings=False),
@@ -643,7 +653,9 @@ ABSENT = {"axk1": "e_score_correction_bias", "axk1-seven": "e_score_correction_b
 
 # Tensors in published files that transformers ignores: those of the draft layer, and K and V of
 # layers that read another layer's cache.
-UNUSED = {"axk1": {"model.layers.0.post_mlp_layernorm.weight": [32]},
+UNUSED = {"inkling-vision": {"model.mtp.layers.0.input_proj.weight": [32, 64],
+                             "model.mtp.layers.0.transformer_block.attn.wk_dv.weight": [24, 32]},
+          "axk1": {"model.layers.0.post_mlp_layernorm.weight": [32]},
           "deepseek-v3": {"model.layers.3.eh_proj.weight": [32, 64],
                          "model.layers.3.self_attn.kv_a_proj_with_mqa.weight": [30, 32]},
           "glm4-moe": {"model.layers.3.eh_proj.weight": [32, 64], "model.layers.3.self_attn.q_proj.weight": [32, 32]},
@@ -954,7 +966,7 @@ def renamed(key, names):
     return key
 
 
-EAGER_EXPERTS = ("phimoe", "NemotronH_", "gpt_oss", "gemma4", "granitemoehybrid", "lfm2_moe", "nemotron_h", "qwen4_exp")
+EAGER_EXPERTS = ("phimoe", "NemotronH_", "gpt_oss", "gemma4", "granitemoehybrid", "lfm2_moe", "nemotron_h", "qwen4_exp", "inkling")
 
 
 def text_of(config):
@@ -965,7 +977,7 @@ def has_layers_of_kinds(config):
     """Layers that keep a state or the keys of an indexer: a cache has to be told."""
     return bool({"linear_num_key_heads", "mamba_n_heads", "mamba_num_heads", "index_topk", "index_topk_blocks", "sparse_attention_config",
                  "linear_num_heads", "linear_attn_config"} & set(text_of(config))) or \
-        config["model_type"].startswith(("bailing_hybrid", "lfm2", "lfm3", "olmo_hybrid"))
+        config["model_type"].startswith(("bailing_hybrid", "inkling", "lfm2", "lfm3", "olmo_hybrid"))
 
 
 def whole_cache(model):
@@ -976,7 +988,7 @@ def whole_cache(model):
 
     config = copy.deepcopy(model.config)
     text = config.get_text_config()
-    text.layer_types = [each.replace("sliding_attention", "full_attention") for each in text.layer_types] if text.layer_types else None
+    text.layer_types = [each.replace("sliding_attention", "full_attention").replace("hybrid_sliding", "hybrid") for each in text.layer_types] if text.layer_types else None
     return transformers.DynamicCache(config=config)
 
 

@@ -67,7 +67,29 @@ QWEN4_EXP_PLAIN = {**without(QWEN4_EXP, "torch_dtype", "ple_layer_ids", "norm_to
                    "rope_parameters": {"rope_type": "default", "rope_theta": 500.0, "partial_rotary_factor": 0.5}, "indexer_head_dim": 6,
                    "indexer_budget": 4, "indexer_compress_ratio": 2, **TIED}
 
+LOCAL, WHOLE = "hybrid_sliding", "hybrid"
+INKLING = without(family("InklingForCausalLM", "inkling_text", num_hidden_layers=4, layer_types=[LOCAL, WHOLE, LOCAL, WHOLE], head_dim=12,
+                         mlp_layer_types=["dense", "sparse", "sparse", "sparse"], swa_num_attention_heads=6, swa_num_key_value_heads=3, swa_head_dim=8,
+                         sliding_window_size=7, d_rel=5, rel_extent=16, log_scaling_n_floor=8, log_scaling_alpha=0.4, conv_kernel_size=4,
+                         moe_intermediate_size=24, n_routed_experts=6, num_experts_per_tok=2, n_shared_experts=2, route_scale=1.5,
+                         logits_mup_width_multiplier=1.7, unpadded_vocab_size=None, pad_token_id=0, **UNTIED), "rope_theta")
+# Keys of published files.
+INKLING_SEVEN = {**without(INKLING, "layer_types", "mlp_layer_types", "conv_kernel_size", "moe_intermediate_size", "max_position_embeddings",
+                           "log_scaling_n_floor", "log_scaling_alpha", "num_hidden_layers"),
+                 **SEVEN, "num_hidden_layers": 3, "hidden_size": 35, "vocab_size": 83, "unpadded_vocab_size": 77, "local_layer_ids": [1], "dense_mlp_idx": 1,
+                 "dense_intermediate_size": 40, "intermediate_size": 18, "sconv_kernel_size": 3, "model_max_length": 64, "swa_num_attention_heads": 3,
+                 "swa_num_key_value_heads": 1, "swa_head_dim": 10, "d_rel": 3, "rel_extent": 25, "n_shared_experts": 1, "num_experts_per_tok": 3,
+                 "route_scale": 0.8, "shared_expert_sink": True}
+# The defaults of transformers.
+INKLING_PLAIN = {**without(INKLING, "torch_dtype", "layer_types", "mlp_layer_types", "sliding_window_size", "d_rel", "rel_extent", "log_scaling_alpha",
+                           "conv_kernel_size", "unpadded_vocab_size", "hidden_act"),
+                 "dtype": "float32", "num_hidden_layers": 6, "hidden_size": 24, "num_key_value_heads": 4, "swa_num_attention_heads": 4,
+                 "log_scaling_n_floor": 3, "swa_num_key_value_heads": 2, "moe_intermediate_size": 20, "n_routed_experts": 4}
+
 CASES = {
+    "inkling": INKLING,
+    "inkling-seven": INKLING_SEVEN,
+    "inkling-plain": INKLING_PLAIN,
     "qwen4-exp": QWEN4_EXP,
     "qwen4-exp-seven": {**QWEN4_EXP_SEVEN, "eos_token_id": 69},
     "qwen4-exp-plain": {**QWEN4_EXP_PLAIN, "layer_types": [LINEAR, "indexed_attention"]},

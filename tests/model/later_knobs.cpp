@@ -227,6 +227,28 @@ const Knob kKnobs[] = {
      [](ModelConfig& c) { c.block.attention_gate = AttentionGate::none; }},
     {"indexer.rotates_last", "hy-v4", [](ModelConfig& c) { c.indexer->rotates_last = false; }},
     {"indexer.norm_eps", "hy-v4", [](ModelConfig& c) { c.indexer->norm_eps = 1e-6; }},
+    {"distances", "inkling", [](ModelConfig& c) { c.distances.reset(); }},
+    {"short_convs", "inkling-plain", [](ModelConfig& c) { c.short_convs.reset(); }},
+    {"attention_scale_by_size", "inkling-seven",
+     [](ModelConfig& c) { c.block.attention_scale_by_size = false; }},
+    {"ffn_scale", "inkling", [](ModelConfig& c) { c.block.ffn_scale = false; }},
+    {"ropes.q_growth, by the logarithm of the position", "inkling-plain",
+     [](ModelConfig& c) { c.ropes[0].q_growth = 0; }},
+    {"ropes.q_grows_evenly", "inkling", [](ModelConfig& c) { c.ropes[0].q_grows_evenly = false; }},
+    {"ropes.original_context, of a growth", "inkling-vision",
+     [](ModelConfig& c) { c.ropes[0].original_context = 9; }},
+    {"experts.per_token, beside fixed ones", "inkling-seven",
+     [](ModelConfig& c) { c.experts->routing.per_token -= c.experts->fixed; }},
+    {"experts.normalise, beside fixed ones", "inkling-vision-seven",
+     [](ModelConfig& c) { c.experts->routing.normalise = false; }},
+    {"experts.scale, beside fixed ones", "inkling-vision-plain",
+     [](ModelConfig& c) { c.experts->routing.scale = 1.0; }},
+    {"embed_norm, beside short convolutions", "inkling",
+     [](ModelConfig& c) { c.embed_norm = false; }},
+    {"logit_multiplier, by muP", "inkling-seven",
+     [](ModelConfig& c) { c.block.logit_multiplier = 1.0; }},
+    {"layers.reach, with heads of its own", "inkling-vision-seven",
+     [](ModelConfig& c) { c.layers[1].reach = 6; }},
     {"indexer, of pooled keys", "qwen4-exp", [](ModelConfig& c) { c.indexer.reset(); }},
     {"indexer.top_k, of pooled keys", "qwen4-exp-seven",
      [](ModelConfig& c) { c.indexer->top_k = 4; }},
@@ -269,10 +291,10 @@ const Knob kKnobs[] = {
 // Does not compile with a member more or less: each has a row here or in
 // family_knobs.cpp, or a word here.
 [[maybe_unused]] void all_members_are_known() {
-  // The tensors' shapes give count, hidden_dim and inner_dim, and their dtypes f32_router.
+  // The tensors' shapes give count, hidden_dim, inner_dim and fixed, and their dtypes f32_router.
   // router_norm always comes with beside_dense.
-  [[maybe_unused]] const auto [count, hidden_dim, inner_dim, routing, choice_bias, shared, gate,
-                               bias, beside, router_norm, f32_router, factors, multiplier,
+  [[maybe_unused]] const auto [count, hidden_dim, inner_dim, routing, choice_bias, shared, fixed,
+                               gate, bias, beside, router_norm, f32_router, factors, multiplier,
                                post_norm] = ExpertsConfig{};
   // The tensors' shapes give conv_width, steps_by_row and rank.
   [[maybe_unused]] const auto [update, state_norm, skip, conv_bias, state_bias, state_out_bias,
@@ -296,8 +318,11 @@ const Knob kKnobs[] = {
                                parallel, shared_norm, qk, q_by, attn_gate, qk_bias, v_norm,
                                activation, xielu, gated, head_bias, head_normed, embed, residual,
                                attention_in, attention_out, v_by, gate_by, down_by, logit,
-                               attention, by_layer, score_bias, sinks, window_sinks, score_cap,
-                               logit_cap, layer_scale] = BlockConfig{};
+                               attention, by_layer, by_size, score_bias, sinks, window_sinks,
+                               score_cap, logit_cap, layer_scale, ffn_scale] = BlockConfig{};
+  // The tensors' shapes give all of these.
+  [[maybe_unused]] const auto [distance_dim, extent] = DistanceConfig{};
+  [[maybe_unused]] const auto [taps] = ShortConvsConfig{};
   // The tensors' shapes give count.
   [[maybe_unused]] const auto [streams, active, scaled] = StreamsConfig{};
   // The tensors' shapes give count and rank, and their dtypes f32_product.
@@ -313,7 +338,8 @@ const Knob kKnobs[] = {
   // Only the certificate uses base_grows; it is computed nowhere.
   [[maybe_unused]] const auto [theta, scaling, factor, low, high, context, fast, slow, truncate,
                                attention_factor, dim, pairs, shorts, longs, growth, from,
-                               turning_pairs, grows, turns, k_factor, backwards] = RopeConfig{};
+                               turning_pairs, grows, evenly, turns, k_factor, backwards] =
+      RopeConfig{};
 }
 
 }  // namespace

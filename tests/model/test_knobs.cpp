@@ -76,6 +76,7 @@ TEST_CASE("knobs: a model without one is another model, unless other parts tell"
                                        "logit_multiplier, below a cap",
                                        "logit_multiplier, with a latent",
                                        "logit_multiplier, by default, beside experts",
+                                       "logit_multiplier, by muP",
                                        "logit_multiplier, none in a wrapper",
                                        "tied_embeddings"};
   // These follow from which tensors there are, or from the architecture.

@@ -85,7 +85,10 @@ const std::map<std::string, Form>& forms() {
 
 Names portable_form(const std::string& family) {
   const PortableNames names = portable_names(family);
-  return names == PortableNames::both ? kA + kB : names == PortableNames::parameters ? kB : kP;
+  return names == PortableNames::both         ? kA + kB
+         : names == PortableNames::apart      ? kA
+         : names == PortableNames::parameters ? kB
+                                              : kP;
 }
 
 // Renames the key, so that nobody reads it.
@@ -325,7 +328,10 @@ TEST_CASE("runtimes: the names of a portable folder lose nothing that other name
       {"vLLM", newest_seen("vLLM")}, {"vLLM", "0.24.0"}, {"SGLang", newest_seen("SGLang")}};
   CHECK(runtimes[0].second != "0.0.0");
   const auto form_of = [](PortableNames names) -> std::string {
-    return names == PortableNames::both ? "C" : names == PortableNames::parameters ? "B" : "P";
+    return names == PortableNames::both         ? "C"
+           : names == PortableNames::apart      ? "A"
+           : names == PortableNames::parameters ? "B"
+                                                : "P";
   };
   const auto worth = [](const RuntimeRule& rule) {
     const bool used =

@@ -15,7 +15,9 @@ namespace {
 // `rest` is a name below the layer, such as "self_attn.k_proj.weight". Quantised weights count too.
 bool is_k_projection(std::string_view rest) {
   constexpr std::string_view kProjections[] = {"k_proj.weight", "k_proj.qweight", "qkv_proj.weight",
-                                               "kv_a_proj_with_mqa.weight"};
+                                               "kv_a_proj_with_mqa.weight", "wk_dv.weight"};
+  constexpr std::string_view kBlock = "transformer_block.";  // Inkling
+  if (rest.starts_with(kBlock)) rest.remove_prefix(kBlock.size());
   const auto name = in_attention(rest);
   return name && std::any_of(std::begin(kProjections), std::end(kProjections),
                              [&](std::string_view k) { return name->starts_with(k); });

@@ -18,11 +18,13 @@ namespace {
 constexpr uint64_t kBlockBytes = 1024;
 constexpr uint64_t kBlocks = 4;
 
-// In the order of reading. All names but the first two stand for K and V together, or for the
-// latent.
-constexpr std::array<std::string_view, 9> kProjections = {
-    "k_proj",          "v_proj", "qkv_proj",           "W_pack", "c_attn",
-    "query_key_value", "wqkv",   "kv_a_proj_with_mqa", "Wqkv"};
+// In the order of reading. The first four are K and V, in two spellings. Each of the others stands
+// for K and V together, or for the latent.
+constexpr size_t kApart = 4;
+constexpr std::array<std::string_view, 11> kProjections = {
+    "k_proj", "v_proj", "wk_dv",           "wv_dv", "qkv_proj",
+    "W_pack", "c_attn", "query_key_value", "wqkv",  "kv_a_proj_with_mqa",
+    "Wqkv"};
 // Two are packed weights: those of GPTQ or AWQ, and those of compressed-tensors. The last is beside
 // adapters.
 constexpr std::array<std::string_view, 5> kParts = {"weight", "bias", "qweight", "weight_packed",
@@ -82,8 +84,9 @@ std::optional<Stack> find_stack(const Checkpoint& checkpoint, int64_t n_layers) 
   for (const auto& [stack, layers] : found) {
     size_t complete = 0;
     for (const auto& [layer, has] : layers) {
-      const bool both = has.contains("k_proj") && has.contains("v_proj");
-      complete += both || std::any_of(kProjections.begin() + 2, kProjections.end(),
+      const bool both = (has.contains("k_proj") && has.contains("v_proj")) ||
+                        (has.contains("wk_dv") && has.contains("wv_dv"));
+      complete += both || std::any_of(kProjections.begin() + kApart, kProjections.end(),
                                       [&](std::string_view fused) { return has.contains(fused); });
     }
     if (complete > most) {

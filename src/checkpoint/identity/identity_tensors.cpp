@@ -38,6 +38,10 @@ bool decides_caches(const ModelConfig& config, int64_t index, const ModelTensor&
   return index < last || (index == last && makes_kv(tensor));
 }
 
+int64_t sampled_experts_of(const ExpertsConfig& experts) {
+  return experts.count - experts.fixed;
+}
+
 std::vector<std::vector<ExpertPart>> expert_parts(const ModelWeights& weights,
                                                   const std::vector<ModelTensor>& tensors,
                                                   int64_t n_experts) {

@@ -31,6 +31,10 @@ struct ExpertPart {
   uint64_t bytes;
 };
 
+// The experts of a layer of which identities have a piece each. Tensors of fixed ones are read like
+// any other matrix.
+int64_t sampled_experts_of(const ExpertsConfig& experts);
+
 // The matrices of each expert in a layer, whether experts have separate tensors or share them.
 std::vector<std::vector<ExpertPart>> expert_parts(const ModelWeights& weights,
                                                   const std::vector<ModelTensor>& tensors,

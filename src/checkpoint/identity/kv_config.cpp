@@ -1,56 +1,16 @@
 #include "checkpoint/identity/kv_config.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
 #include <string>
 #include <utility>
 
 #include "base/text.h"
+#include "checkpoint/identity/config_numbers.h"
 #include "core/numbers/dtype.h"
 
 namespace fp8kv {
 namespace {
-
-class ConfigNumbers {
- public:
-  template <typename Value>
-  void add(const std::string& key, const Value& value) {
-    numbers_.push_back({key, cat(value)});
-  }
-  // Writes whole numbers without an exponent: "500000".
-  void add(const std::string& key, double value) {
-    const bool is_whole = value == std::floor(value) && std::abs(value) < 1e15;
-    numbers_.push_back({key, is_whole ? cat(static_cast<int64_t>(value)) : cat(value)});
-  }
-  template <typename Value>
-  void add_unless(const Value& usual, const std::string& key, const Value& value) {
-    if (value != usual) add(key, value);
-  }
-  std::vector<ConfigNumber> sorted() && {
-    std::sort(numbers_.begin(), numbers_.end(),
-              [](const ConfigNumber& a, const ConfigNumber& b) { return a.key < b.key; });
-    return std::move(numbers_);
-  }
-
- private:
-  std::vector<ConfigNumber> numbers_;
-};
-
-// "0-5 full, 6 window 4096": the text that `text_of` gives for each layer, with equal neighbours
-// merged. Only "full" if all layers are equal.
-template <typename TextOf>
-std::string by_layer(int64_t n_layers, const TextOf& text_of) {
-  std::string out;
-  for (int64_t first = 0, next = 0; first < n_layers; first = next) {
-    const std::string text = text_of(first);
-    while (next < n_layers && text_of(next) == text) ++next;
-    if (next - first == n_layers) return text;
-    const std::string layers = next - first > 1 ? cat(first, "-", next - 1) : cat(first);
-    out += cat(out.empty() ? "" : ", ", layers, " ", text);
-  }
-  return out;
-}
 
 const char* rope_type(RopeScaling scaling) {
   switch (scaling) {
@@ -81,6 +41,7 @@ void add_rope(const RopeConfig& rope, const std::string& prefix, ConfigNumbers& 
   if (rope.pairs == RopePairs::neighbours) out.add(prefix + "rotated pairs", "neighbours");
   out.add_unless(0.0, prefix + "llama_4_scaling_beta", rope.q_growth);
   out.add_unless(0.0, prefix + "q_growth_from", rope.q_growth_from);
+  out.add_unless(false, prefix + "q_grows_evenly", rope.q_grows_evenly);
   out.add_unless(1.0, prefix + "key_multiplier", rope.k_factor);
   out.add_unless(false, prefix + "turns backwards", rope.backwards);
   if (!rope.turns) out.add(prefix + "floor_scale", rope.original_context);
@@ -161,6 +122,13 @@ void add_ngrams(const NgramConfig& ngrams, ConfigNumbers& out) {
   out.add("ngram_conv_width", ngrams.conv_width);
 }
 
+void add_convs_and_distances(const ModelConfig& config, ConfigNumbers& out) {
+  if (config.short_convs) out.add("short_conv_width", config.short_convs->width);
+  if (!config.distances) return;
+  out.add("distance_dim", config.distances->dim);
+  out.add("distance_extent", config.distances->extent);
+}
+
 void add_indexer(const IndexerConfig& indexer, ConfigNumbers& out) {
   out.add("index_topk", indexer.top_k);
   out.add("index_n_heads", indexer.n_heads);
@@ -203,6 +171,7 @@ void add_block(const BlockConfig& block, ConfigNumbers& out) {
   out.add_unless(usual.parallel, "parallel", block.parallel);
   out.add_unless(usual.shared_norm, "shared_norm", block.shared_norm);
   out.add_unless(usual.gated, "gated", block.gated);
+  out.add_unless(usual.ffn_scale, "ffn_scale", block.ffn_scale);
   out.add_unless(usual.embed_multiplier, "embed_multiplier", block.embed_multiplier);
   out.add_unless(usual.residual_multiplier, "residual_multiplier", block.residual_multiplier);
   out.add_unless(usual.attention_in_multiplier, "attention_in_multiplier",
@@ -221,6 +190,8 @@ void add_block(const BlockConfig& block, ConfigNumbers& out) {
   out.add_unless(usual.attention_scale, "attention_scale", block.attention_scale);
   out.add_unless(usual.attention_scale_by_layer, "attention_scale_by_layer",
                  block.attention_scale_by_layer);
+  out.add_unless(usual.attention_scale_by_size, "attention_scale_by_size",
+                 block.attention_scale_by_size);
   out.add_unless(usual.score_cap, "attn_logit_softcapping", block.score_cap);
 }
 
@@ -316,6 +287,7 @@ void add_experts(const ModelConfig& config, ConfigNumbers& out) {
   out.add_unless(usual.choice_bias, "choice_bias", experts.choice_bias);
   out.add_unless(usual.shared_hidden_dim, "shared_expert_intermediate_size",
                  experts.shared_hidden_dim);
+  out.add_unless(usual.fixed, "fixed_experts", experts.fixed);
   out.add_unless(usual.shared_gated, "shared_expert_gate", experts.shared_gated);
   out.add_unless(usual.beside_dense, "experts beside dense", experts.beside_dense);
   out.add_unless(usual.router_norm, "router_norm", experts.router_norm);
@@ -390,6 +362,7 @@ std::vector<ConfigNumber> kv_config(const ModelConfig& config) {
   numbers.add_unless(0.0, "post_norm_eps", config.post_norm_eps);
   numbers.add_unless(false, "qk_norm_rotated", config.qk_norm_rotated);
   add_recurrence(config, numbers);
+  add_convs_and_distances(config, numbers);
   add_streams(config, numbers);
   add_experts(config, numbers);
   add_swiglus(config, numbers);

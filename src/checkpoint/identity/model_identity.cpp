@@ -137,7 +137,7 @@ Blocks blocks_of(const ModelConfig& config, const std::vector<ModelTensor>& oute
   for (const std::vector<ModelTensor>& tensors : layers) {
     const auto of_experts = std::count_if(tensors.begin(), tensors.end(), is_of_experts);
     n_blocks += (tensors.size() - static_cast<size_t>(of_experts)) * kSampledBlocks;
-    if (of_experts > 0) n_experts += static_cast<uint64_t>(config.experts->count);
+    if (of_experts > 0) n_experts += static_cast<uint64_t>(sampled_experts_of(*config.experts));
   }
   const size_t stride =
       std::max((n_experts + kMostExpertBlocks - 1) / kMostExpertBlocks, uint64_t{1});
@@ -181,7 +181,7 @@ ModelIdentity model_identity(const Checkpoint& checkpoint, const ModelConfig& co
   };
   const auto add_experts_of = [&](int64_t i, const ModelTensor& first, WeightsDigest& digest) {
     const auto layer = static_cast<size_t>(i);
-    const auto parts = expert_parts(weights, layers[layer], config.experts->count);
+    const auto parts = expert_parts(weights, layers[layer], sampled_experts_of(*config.experts));
     digest.add(first.name, weights.at(first),
                sampled_experts(weights, parts, layer, blocks.stride, blocks.bytes), 4 * kSamples);
   };

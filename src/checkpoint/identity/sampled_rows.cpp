@@ -193,7 +193,8 @@ std::vector<RowsIdentity> sampled_rows(const Checkpoint& checkpoint, const Model
       if (!is_of_experts(tensor)) {
         layer.add(tensor);
       } else if (!std::exchange(has_experts, true)) {
-        layer.add_experts(tensor, expert_parts(weights, tensors, config.experts->count));
+        layer.add_experts(tensor,
+                          expert_parts(weights, tensors, sampled_experts_of(*config.experts)));
       }
     }
     rows.push_back(std::move(layer).done());

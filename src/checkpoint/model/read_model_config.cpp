@@ -158,7 +158,8 @@ void check_tied(const Checkpoint& checkpoint, const std::string& embedding,
 // Whether the tensor belongs to a part beside the language model: a vision or audio tower, its
 // projector, or layers that predict further tokens. Such tensors are ignored.
 bool is_other_part(std::string_view name) {
-  constexpr std::string_view kParts[] = {"audio_encoder.",
+  constexpr std::string_view kParts[] = {"audio.",
+                                         "audio_encoder.",
                                          "audio_tokenizer.",
                                          "audio_tower.",
                                          "connector.",

@@ -25,6 +25,7 @@ void find_text_model(const Checkpoint& checkpoint, ModelConfig& config) {
       {"language_model.model.", "language_model.lm_head"},
       {"language_model.backbone.", "language_model.lm_head"},
       {"model.language_model.", "lm_head"},
+      {"model.llm.", "model.llm.unembed"},  // Inkling
       {"model.text_model.", "lm_head"},
       {"thinker.model.", "thinker.lm_head"},  // Qwen's Omni
       {"backbone.", "lm_head"},
@@ -32,12 +33,16 @@ void find_text_model(const Checkpoint& checkpoint, ModelConfig& config) {
   };
   if (has_weight(checkpoint, q_name(config))) return;
   ModelConfig placed = config;
-  for (const Place& place : kPlaces) {
-    placed.model_prefix = place.model_prefix;
-    placed.lm_head = place.lm_head;
-    if (!has_weight(checkpoint, q_name(placed))) continue;
-    config = placed;
-    return;
+  for (const auto& tensors : {config.tensors, other_tensors(config.tensors)}) {
+    placed.tensors = tensors;
+    for (const Place& place : kPlaces) {
+      if (tensors.empty()) continue;
+      placed.model_prefix = place.model_prefix;
+      placed.lm_head = place.lm_head;
+      if (!has_weight(checkpoint, q_name(placed))) continue;
+      config = placed;
+      return;
+    }
   }
 }
 

@@ -135,6 +135,7 @@ ModelDescription describe_model(const Json& config, const Json& text) {
     unclear = input_error_of([&] {
       describe_mixing(text, mixed);
       add_ngram_states(text, mixed);
+      add_short_conv_states(text, mixed);
     });
   }
   if (!unclear) return mixed;

@@ -79,6 +79,17 @@ uint64_t state_bytes_of(const Json& text) {
   return 0;
 }
 
+void add_short_conv_states(const Json& text, ModelDescription& out) {
+  if (text.get_string("model_type", "") != "inkling_text") return;
+  constexpr int64_t kHalf = 2;
+  const auto said = text.find("conv_kernel_size");
+  const int64_t before = (said ? in_range(*said, kLongestContext) : 4) - 1;
+  for (LayerDescription& layer : out.layers) {
+    const int64_t channels = layer.n_kv_heads * (layer.k_head_dim + layer.v_head_dim) + 2 * out.dim;
+    layer.state_bytes = static_cast<uint64_t>(before * channels * kHalf);
+  }
+}
+
 void add_ngram_states(const Json& text, ModelDescription& out) {
   const auto ids = text.find("ple_layer_ids");
   if (!ids || !text.get_string("model_type", "").starts_with("qwen4_exp")) return;

@@ -12,6 +12,9 @@ namespace fp8kv {
 // convolution's last tokens in 16 bit. 0 if the config does not give the sizes in a known form.
 uint64_t state_bytes_of(const Json& text);
 
+// Sets the states of layers with short convolutions: Inkling. REQUIRES known layers.
+void add_short_conv_states(const Json& text, ModelDescription& out);
+
 // Adds the states of the convolutions over n-grams: Qwen 4 Exp. REQUIRES known layers.
 void add_ngram_states(const Json& text, ModelDescription& out);
 

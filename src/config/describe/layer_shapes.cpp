@@ -65,7 +65,8 @@ void set_heads(const Json& member, std::vector<int64_t> heads, ModelDescription&
 void set_own_heads(const Json& text, ModelDescription& out) {
   const auto layers = text.find("per_layer_config");
   if (!layers) return;
-  const bool step = text.get_string("model_type", "") == "step3p5";
+  const std::string type = text.get_string("model_type", "");
+  const bool reads_heads = type == "step3p5" || type == "inkling_text";
   std::vector<int64_t> heads(out.layers.size(), out.n_heads);
   for (size_t i = 0; i < layers->size(); ++i) {
     const Json own = layers->value(i);
@@ -83,7 +84,7 @@ void set_own_heads(const Json& text, ModelDescription& out) {
         layer.k_head_dim = layer.v_head_dim = in_range(value, kLargestDim);
       } else if (key == "num_key_value_heads") {
         layer.n_kv_heads = in_range(value, kLargestDim);
-      } else if (key == "num_attention_heads" && step) {
+      } else if (key == "num_attention_heads" && reads_heads) {
         heads[static_cast<size_t>(index)] = in_range(value, kLargestDim);
       } else {
         fail(value.where(), ": is ", value.brief(),
@@ -91,7 +92,7 @@ void set_own_heads(const Json& text, ModelDescription& out) {
       }
     }
   }
-  if (step) set_heads(*layers, std::move(heads), out);
+  if (reads_heads) set_heads(*layers, std::move(heads), out);
 }
 
 // Nemotron by architecture search: each layer has a number of KV heads.

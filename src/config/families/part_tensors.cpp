@@ -24,7 +24,14 @@ RoleTensor tensor_of_experts(TensorRole role, const ModelConfig& config, bool ha
     case router:
       return {{experts.count, config.dim}, has_experts, experts.bias};
     case choice_bias:
-      return {{experts.count}, has_experts && experts.choice_bias};
+      return {{experts.count - experts.fixed}, has_experts && experts.choice_bias};
+    case fixed_gate:
+    case fixed_up:
+      return {{experts.hidden_dim, config.dim}, has_experts && experts.fixed > 0};
+    case fixed_down:
+      return {{config.dim, experts.hidden_dim}, has_experts && experts.fixed > 0};
+    case experts_scale:
+      return {{1}, has_experts && config.block.ffn_scale};
     case experts_in:
       return {{inner, config.dim}, between};
     case experts_out:
@@ -139,6 +146,22 @@ RoleTensor tensor_of_indexer(TensorRole role, const ModelConfig& config, bool ch
     default:
       assertion_failed("a TensorRole of an indexer", __FILE__, __LINE__);
   }
+}
+
+RoleTensor tensor_of_distances(TensorRole role, const ModelConfig& config, int64_t layer) {
+  if (!config.distances || !config.attends(layer)) return {{1}, false};
+  const int64_t dim = config.distances->dim;
+  if (role == distance_bank) return {{dim, config.distance_extent(layer)}};
+  return {{config.n_heads_of(layer) * dim, config.dim}};
+}
+
+RoleTensor tensor_of_short_convs(TensorRole role, const ModelConfig& config, int64_t layer) {
+  if (!config.short_convs) return {{1}, false};
+  const LayerDescription& of_layer = config.layer(layer);
+  const int64_t channels = role == k_conv   ? of_layer.n_kv_heads * of_layer.k_head_dim
+                           : role == v_conv ? of_layer.n_kv_heads * of_layer.v_head_dim
+                                            : config.dim;
+  return {{channels, 1, config.short_convs->width}};
 }
 
 RoleTensor tensor_of_drafter(TensorRole role, const ModelConfig& config) {

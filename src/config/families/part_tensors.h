@@ -31,6 +31,10 @@ RoleTensor tensor_of_hyper(TensorRole role, const ModelConfig& config);
 // The tensor of a role of n-grams. It exists only in layers with tables of them.
 RoleTensor tensor_of_ngrams(TensorRole role, const ModelConfig& config, int64_t layer);
 
+// The tensor of a role of biases of distances, and of short convolutions.
+RoleTensor tensor_of_distances(TensorRole role, const ModelConfig& config, int64_t layer);
+RoleTensor tensor_of_short_convs(TensorRole role, const ModelConfig& config, int64_t layer);
+
 RoleTensor tensor_of_drafter(TensorRole role, const ModelConfig& config);
 
 // The tensor of a role of a sparse indexer. It exists only in layers that choose tokens themselves.

@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "base/error.h"
-#include "config/families/part_tensors.h"
+#include "config/families/role_tensors.h"
 
 namespace fp8kv {
 namespace {
@@ -41,22 +41,17 @@ std::string module_name(const TensorRow& row, const ModelConfig& config, int64_t
   return name == kLogits ? config.lm_head : name;
 }
 
+bool is_of_fixed(TensorRole role) {
+  return role == fixed_gate || role == fixed_up || role == fixed_down;
+}
+
 bool is_of_expert(TensorRole role) {
-  return role == expert_gate || role == expert_up || role == expert_down;
+  return role == expert_gate || role == expert_up || role == expert_down || is_of_fixed(role);
 }
 
-bool is_of_state(TensorRole role) {
-  return role >= state_q && role <= state_out;
-}
-
-bool is_of_hyper(TensorRole role) {
-  return (role >= hyper_attn && role <= hyper_attn_up) ||
-         (role >= hyper_ffn && role <= hyper_ffn_up) ||
-         (role >= hyper_head && role <= hyper_head_up);
-}
-
-bool is_of_ngrams(TensorRole role) {
-  return role >= ngram_table && role <= ngram_conv;
+// The experts that have tensors of this role.
+int64_t experts_with(TensorRole role, const ExpertsConfig& experts) {
+  return is_of_fixed(role) ? experts.fixed : experts.count - experts.fixed;
 }
 
 // The layer with the fewest KV heads says in how many parts every layer's Q, K and V are fused.
@@ -79,169 +74,6 @@ int64_t groups_of(TensorLayout layout, const ModelConfig& config) {
       return config.recurrence->k_heads;
     default:
       return 0;
-  }
-}
-
-// Whether files have the gate of attention in the tensor of Q, with its bias: Qwen3-Next.
-bool has_gate_in_q(const ModelConfig& config) {
-  return std::any_of(config.tensors.begin(), config.tensors.end(), [](const TensorRow& row) {
-    return row.roles.front() == q && row.roles.back() == attn_gate;
-  });
-}
-
-bool has_head_norms(const BlockConfig& block) {
-  return block.qk_norm != QkNorm::none && !is_plain(block.qk_norm);
-}
-
-// The shape of the norm weights of Q or K.
-Shape head_norm_shape(const ModelConfig& config, int64_t n_heads, int64_t head_dim) {
-  switch (config.block.qk_norm) {
-    case QkNorm::whole:
-      return {n_heads * head_dim};
-    case QkNorm::own_heads:
-      return {n_heads, head_dim};
-    default:
-      return {head_dim};
-  }
-}
-
-// The tensor of a role. `layer` matters only if the role belongs to a layer.
-RoleTensor tensor_of(TensorRole role, const ModelConfig& config, int64_t layer) {
-  const BlockConfig& block = config.block;
-  const LayerDescription& of_layer = config.layer(layer);
-  const bool has_experts = config.has_experts(layer), has_dense = config.has_dense(layer);
-  const bool feeds_forward = of_layer.feed_forward != FeedForward::none;
-  const bool has_kv = config.writes_cache(layer);
-  const bool has_state = config.keeps_state(layer);
-  const bool mixes = of_layer.mixing != Mixing::none;
-  const bool attends = config.attends(layer);
-  const NormPlace norm_place = config.norm_place(layer);
-  const NormPlace ffn_norm_place = config.ffn_norm_place(layer);
-  const bool normed_before = norms_input(norm_place) && !config.bare_norms;
-  const int64_t heads = config.n_heads_of(layer), kv_heads = of_layer.n_kv_heads;
-  const int64_t attended_dim = heads * of_layer.v_head_dim;
-  const bool other_size = config.embed_dim > 0;
-  const bool has_inputs = config.layer_input_dim > 0;
-  const int64_t hidden_dim = config.hidden_dim_of(layer);
-  const int64_t embed_dim = other_size       ? config.embed_dim
-                            : config.drafter ? config.drafter->dim
-                                             : config.dim;
-  switch (role) {
-    case embedding:
-      return {{config.vocab_size, embed_dim}};
-    case hidden_product:
-    case hidden_norm:
-    case token_norm:
-      return tensor_of_drafter(role, config);
-    case embed_up:
-      return {{config.dim, embed_dim}, other_size};
-    case positions:
-      return {{config.position_rows, config.dim}, config.position_rows > 0};
-    case embed_norm:
-      return {{config.dim},
-              config.embed_norm && !config.bare_norms && !config.bare_embed_norm,
-              block.norm_bias};
-    case layer_embedding:
-      return {{config.layer_vocab_size, config.n_layers() * config.layer_input_dim}, has_inputs};
-    case layer_projection:
-      return {{config.n_layers() * config.layer_input_dim, config.dim}, has_inputs};
-    case layer_projection_norm:
-      return {{config.layer_input_dim}, has_inputs};
-    case stream_in:
-    case stream_norm:
-    case stream_router:
-    case stream_predict:
-    case stream_correct:
-    case stream_scale:
-    case stream_out:
-      return tensor_of_streams(role, config);
-    case laurel_down:
-      return {{config.laurel_rank, config.dim}, config.laurel_rank > 0};
-    case laurel_up:
-      return {{config.dim, config.laurel_rank}, config.laurel_rank > 0};
-    case laurel_norm:
-      return {{config.dim}, config.laurel_rank > 0};
-    case input_gate:
-      return {{config.layer_input_dim, config.dim}, has_inputs};
-    case input_out:
-      return {{config.dim, config.layer_input_dim}, has_inputs};
-    case input_post_norm:
-      return {{config.dim}, has_inputs};
-    case layer_scale:
-      return {{1}, block.layer_scale};
-    case head_down:
-      return {{embed_dim, config.dim}, other_size};
-    case lm_head:
-      return {{config.vocab_size, embed_dim}, true, block.head_bias};
-    case attn_norm:
-      return {{config.dim}, mixes && normed_before, block.norm_bias};
-    case ffn_norm:
-      return {{config.dim}, feeds_forward && normed_before && !block.shared_norm, block.norm_bias};
-    case attn_post_norm:
-      return {{config.dim}, mixes && norms_behind(norm_place), block.norm_bias};
-    case ffn_post_norm:
-      return {{config.dim}, feeds_forward && norms_behind(ffn_norm_place), block.norm_bias};
-    case norm:
-      return {{config.dim}, norms_end(block.norm_place) && !config.bare_norms, block.norm_bias};
-    case q_down:
-    case q_down_norm:
-    case TensorRole::latent:
-    case k_rope:
-    case latent_norm:
-    case k_up:
-    case v_up:
-      return tensor_of_latent(role, config, attends);
-    case q:
-      if (config.latent) return tensor_of_latent(role, config, attends);
-      return {{heads * of_layer.k_head_dim, config.dim}, attends, config.qkv_bias};
-    case attn_gate:
-      return {{is_of_heads(block.attention_gate) ? heads
-               : config.latent                   ? heads * config.latent->v_dim
-                                                 : attended_dim,
-               config.dim},
-              attends && block.attention_gate != AttentionGate::none,
-              config.qkv_bias && has_gate_in_q(config)};
-    case k:
-      return {
-          {kv_heads * of_layer.k_head_dim, config.dim}, has_kv && !config.latent, config.qkv_bias};
-    case v:
-      return {{kv_heads * of_layer.v_head_dim, config.dim},
-              has_kv && !config.latent && !of_layer.v_is_k,
-              config.qkv_bias};
-    case q_norm:
-      return {head_norm_shape(config, heads, of_layer.k_head_dim), attends && has_head_norms(block),
-              block.qk_norm_bias};
-    case k_norm:
-      return {head_norm_shape(config, kv_heads, of_layer.k_head_dim),
-              has_kv && has_head_norms(block), block.qk_norm_bias};
-    case sinks:
-      return {{heads}, config.has_sinks(layer)};
-    case index_q:
-    case index_k:
-    case index_q_norm:
-    case index_norm:
-    case index_weights:
-      return tensor_of_indexer(role, config, of_layer.index_bytes > 0);
-    case o:
-      if (config.latent) return tensor_of_latent(role, config, attends);
-      return {{config.dim, attended_dim}, attends, config.o_bias};
-    case gate:
-      return {{hidden_dim, config.dim}, block.gated && has_dense, config.mlp_bias};
-    case up:
-      return {{hidden_dim, config.dim}, has_dense, config.mlp_bias};
-    case xielu_positive:
-    case xielu_negative:
-      return {{1}, block.xielu && has_dense};
-    case xielu_beta:
-    case xielu_eps:
-      return {{}, block.xielu && has_dense};
-    case down:
-      return {{config.dim, hidden_dim}, has_dense, config.mlp_bias};
-    default:
-      if (is_of_state(role)) return tensor_of_state(role, config, has_state);
-      if (is_of_hyper(role)) return tensor_of_hyper(role, config);
-      if (is_of_ngrams(role)) return tensor_of_ngrams(role, config, layer);
-      return tensor_of_experts(role, config, has_experts);
   }
 }
 
@@ -288,14 +120,15 @@ void add_tensor(const TensorRow& row, const ModelConfig& config, int64_t layer,
                  : turned                        ? Shape{first.shape[1], rows}
                                                  : Shape{rows, first.shape[1]};
   const bool of_all = is_of_expert(role) && expert < 0;
-  if (of_all) weight.shape = {config.experts->count, weight.shape[0], weight.shape[1]};
+  const int64_t of_role = of_all ? experts_with(role, *config.experts) : 0;
+  if (of_all) weight.shape = {of_role, weight.shape[0], weight.shape[1]};
   if (head >= 0) weight.shape = {first.shape[1]};
   const bool bare = role == choice_bias || row.bare;
   std::optional<ModelTensor> bias;
   if (first.has_bias) {
     bias = weight;
     bias->name += bare ? "_bias" : ".bias";
-    bias->shape = of_all ? Shape{config.experts->count, rows} : Shape{rows};
+    bias->shape = of_all ? Shape{of_role, rows} : Shape{rows};
     bias->is_bias = true;
   }
   if (!bare) weight.name += ".weight";
@@ -327,7 +160,8 @@ void add_tensors(const TensorRow& row, const ModelConfig& config, int64_t layer,
     return;
   }
   if (row.name.find(kExpert) == row.name.npos) return add_tensor(row, config, layer, {}, out);
-  for (int64_t expert = 0; expert < config.experts->count; ++expert) {
+  const int64_t experts = experts_with(row.roles.front(), *config.experts);
+  for (int64_t expert = 0; expert < experts; ++expert) {
     add_tensor(row, config, layer, {.expert = expert}, out);
   }
 }
@@ -386,7 +220,9 @@ std::vector<std::string> linear_modules(const ModelConfig& config) {
       const TensorRole role = tensor.parts.front().role;
       const bool table = role == embedding || role == positions || role == layer_embedding ||
                          role == q_norm || role == k_norm || role == conv_q || role == conv_v ||
-                         role == ngram_table || role == ngram_conv;
+                         role == ngram_table || role == ngram_conv || role == k_conv ||
+                         role == v_conv || role == attn_conv || role == ffn_conv ||
+                         role == distance_bank;
       if (tensor.shape.rank() < 2 || table) continue;
       const size_t after = tensor.name.ends_with(kWeight) ? kWeight.size() : 0;
       modules.push_back(tensor.name.substr(0, tensor.name.size() - after));

@@ -3,6 +3,7 @@
 #include "config/values/config_values.h"
 #include "config/values/ernie_vl_terms.h"
 #include "config/values/family_defaults.h"
+#include "config/values/inkling_terms.h"
 #include "config/values/step_terms.h"
 
 namespace fp8kv {
@@ -29,7 +30,7 @@ Json language_config(const Json& config) {
     if (!inner) break;
     text = with_family_defaults(*inner);
   }
-  return with_ernie_vl_terms(with_step_terms(text));
+  return with_inkling_terms(with_ernie_vl_terms(with_step_terms(text)), config);
 }
 
 std::optional<Json> find_dtype(const Json& config) {

@@ -149,12 +149,15 @@ struct BlockConfig {
   double attention_scale = 0.0;  // multiplies q . k; 0: 1 / sqrt(head_dim)
   // Layer i also multiplies scores by 1 / (i + 1): GPT-2.
   bool attention_scale_by_layer = false;
+  // Scores are divided by head_dim and not by its root: Inkling. REQUIRES no attention_scale.
+  bool attention_scale_by_size = false;
   ScoreBias score_bias = ScoreBias::none;
   bool sinks = false;         // each head has an extra learned score in its softmax: gpt-oss
   bool window_sinks = false;  // only layers with a window have them; REQUIRES `sinks`: MiMo V2
   double score_cap = 0.0;     // q . k, scaled, becomes cap * tanh(score / cap); 0: left alone
   double logit_cap = 0.0;     // the same cap for logits
   bool layer_scale = false;   // each layer multiplies the stream by its own number at its end
+  bool ffn_scale = false;     // each layer multiplies its feed-forward part's output by a number
 };
 
 // Whether a block's output, times `multiplier`, is added to the residual stream unchanged.

@@ -44,6 +44,8 @@ struct RopeConfig {
   double q_growth_from = 0.0;
   int64_t turning_pairs = 0;  // pairs that rotate; the others stay as they are; 0: all rotate
   bool base_grows = false;    // dynamic: prompts beyond the context use another theta
+  // Q is multiplied by 1 + q_growth * ln(max(1, (position + 1) / original_context)): Inkling.
+  bool q_grows_evenly = false;
   bool turns = true;       // false: nothing rotates, but Q still grows with its position: Llama 4
   double k_factor = 1.0;   // multiplies K during the rotation; REQUIRES that the whole head rotates
   bool backwards = false;  // pairs turn the other way: NanoChat
@@ -93,6 +95,23 @@ struct IndexerConfig {
   bool operator==(const IndexerConfig&) const = default;
 };
 
+// Each row gives every distance to a token before it a bias of its scores, in each head: Inkling.
+// The bias at distance d is the product of the head's `dim` elements of the row with column d of a
+// matrix [dim, extent]. Tokens at a distance of `extent` or more have no bias. It grows with the
+// row's position where Q does.
+struct DistanceConfig {
+  int64_t dim = 0;
+  int64_t extent = 0;  // in layers with a window: the window
+  bool operator==(const DistanceConfig&) const = default;
+};
+
+// Convolutions of `width` tokens of what K and V are made from, and of the outputs of attention and
+// of the feed-forward part. Each adds its input to its result: Inkling.
+struct ShortConvsConfig {
+  int64_t width = 0;
+  bool operator==(const ShortConvsConfig&) const = default;
+};
+
 // A drafter (EAGLE-3): one layer that drafts tokens for another model, its target. The layer's
 // input is the next token's embedding, normed, beside a normed product of hidden states of the
 // target: ModelConfig::dim is 2 * dim.
@@ -115,7 +134,8 @@ struct ModelConfig : ModelDescription {
   int64_t hidden_dim = 0;                 // feed-forward width of layers without experts
   std::vector<int64_t> hidden_dims = {};  // that width for each layer, if layers differ; else empty
   int64_t vocab_size = 0;
-  int64_t embed_dim = 0;  // width of embedding rows, which a product makes `dim`; 0: `dim`
+  int64_t stored_vocab = 0;  // rows of embedding and lm_head in the files; 0: vocab_size
+  int64_t embed_dim = 0;     // width of embedding rows, which a product makes `dim`; 0: `dim`
   // Learned positions: a table of this many rows. Row `position + position_offset` is added to the
   // token's embedding. 0: none.
   int64_t position_rows = 0;
@@ -140,10 +160,12 @@ struct ModelConfig : ModelDescription {
   std::vector<RopeConfig> ropes;     // every rotation that some layer uses, once
   std::vector<int32_t> layer_ropes;  // [n_layers]: index into `ropes`; -1: no rotation
   BlockConfig block;
-  std::optional<LatentConfig> latent;          // latent attention, in all layers with attention
-  std::optional<IndexerConfig> indexer;        // absent if it never leaves out a token
-  std::optional<ExpertsConfig> experts;        // for layers with FeedForward::experts
-  std::optional<RecurrenceConfig> recurrence;  // for layers that keep a state
+  std::optional<LatentConfig> latent;           // latent attention, in all layers with attention
+  std::optional<IndexerConfig> indexer;         // absent if it never leaves out a token
+  std::optional<DistanceConfig> distances;      // absent: no bias of distances
+  std::optional<ShortConvsConfig> short_convs;  // in all layers; absent: in none
+  std::optional<ExpertsConfig> experts;         // for layers with FeedForward::experts
+  std::optional<RecurrenceConfig> recurrence;   // for layers that keep a state
   std::optional<DrafterConfig> drafter;  // a drafter; it cannot be computed without its target
   bool qkv_bias = false;
   bool o_bias = false;
@@ -166,6 +188,14 @@ struct ModelConfig : ModelDescription {
   bool bare_norms = false;       // norms of the stream have no weights: OLMo 1
   bool embed_norm = false;       // the embedding is normed before the first layer: BLOOM
   bool bare_embed_norm = false;  // that norm has no weights: Muse Glimmer
+
+  // Whether a sequence has more than its cache: states of layers, or last tokens of convolutions.
+  bool keeps_states() const { return recurrence || short_convs; }
+
+  // The distances that have a bias in a layer. REQUIRES `distances`.
+  int64_t distance_extent(int64_t index) const {
+    return window(index) > 0 ? window(index) : distances->extent;
+  }
 
   int64_t hidden_dim_of(int64_t index) const {
     return hidden_dims.empty() ? hidden_dim : hidden_dims[static_cast<size_t>(index)];

@@ -50,6 +50,9 @@ struct ExpertsConfig {
   bool choice_bias = false;  // a bias that affects which experts are chosen, but not their weights
   // The hidden width of the shared expert, which takes every token. 0: there is none.
   int64_t shared_hidden_dim = 0;
+  // The last of `count` experts, which every token goes to. The router weighs them like the chosen
+  // ones, and Routing::per_token counts them. REQUIRES choice_bias: Inkling.
+  int64_t fixed = 0;
   bool shared_gated = false;  // its output is multiplied by the sigmoid of its own product
   bool bias = false;          // the router and all matrices of the routed experts have biases
   // The layer has a dense feed-forward part too. Both parts read the stream, and each has its own

@@ -43,6 +43,8 @@ enum class TensorRole {
   q,
   k,
   v,
+  k_conv,     // [n_kv_heads * k_head_dim, 1, width]: this and the next: see ShortConvsConfig
+  v_conv,     // [n_kv_heads * v_head_dim, 1, width]
   attn_gate,  // attention's output is multiplied by a function of this product: AttentionGate
   q_down,     // latent attention, as are the roles up to v_up: makes the vector behind Q
   q_down_norm,
@@ -54,13 +56,16 @@ enum class TensorRole {
   q_norm,
   k_norm,
   sinks,          // [n_heads]
+  distance,       // [n_heads * dim, dim of the stream]: this and the next: see DistanceConfig
+  distance_bank,  // [dim, extent]
   index_q,        // this and the next four: of a sparse indexer; DSA: from the vector behind Q
   index_k,        // [head_dim, dim]
   index_q_norm,   // of its Q; absent in DSA
   index_norm,     // of its K
   index_weights,  // [n_heads, dim]: how much each of its heads counts
   o,
-  state_q,  // this up to state_out: for layers that keep a state; see RecurrenceConfig
+  attn_conv,  // [dim, 1, width]: of attention's output
+  state_q,    // this up to state_out: for layers that keep a state; see RecurrenceConfig
   state_k,
   state_v,
   state_gate,
@@ -110,6 +115,12 @@ enum class TensorRole {
   shared_up,
   shared_down,
   shared_router,  // the sigmoid of this product multiplies the shared expert's output
+  fixed_gate,     // [fixed, rows, columns]: this and the next two: see ExpertsConfig::fixed
+  fixed_up,
+  fixed_down,
+  dense_scale,    // [1]: of the dense part; see BlockConfig::ffn_scale
+  experts_scale,  // [1]: of the experts
+  ffn_conv,       // [dim, 1, width]: of the feed-forward part's output
   ffn_post_norm,
   stream_correct,  // [streams, streams]
   stream_scale,    // [dim]

@@ -2,6 +2,7 @@
 
 #include <optional>
 
+#include "backend/op_arguments.h"
 #include "core/cache/paged.h"
 #include "core/numbers/tensor.h"
 
@@ -15,6 +16,7 @@ struct AttentionInputs {
                     // reads another layer's cache
   std::optional<ConstTensorView> sinks = {};   // the layer's sinks: see AttentionOptions
   std::optional<ConstTensorView> chosen = {};  // the tokens that rows see: see AttentionOptions
+  std::optional<DistanceBias> distances = {};  // see AttentionOptions
   ConstTensorView x = {};  // [n, dim]: the rows that attention reads, before their norm
 };
 

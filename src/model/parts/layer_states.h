@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 
 #include "backend/backend.h"
@@ -15,7 +16,8 @@ namespace fp8kv {
 struct LayerState {
   TensorView conv_q, conv_k, conv_v;
   TensorView recurrent;
-  TensorView conv_ngrams;  // of a layer with n-grams
+  TensorView conv_ngrams;                              // of a layer with n-grams
+  TensorView short_k, short_v, short_attn, short_ffn;  // of short convolutions
 };
 
 class LayerStates {
@@ -27,8 +29,13 @@ class LayerStates {
   uint64_t bytes() const { return bytes_; }
 
  private:
+  using Take = std::function<Tensor(const Shape& shape)>;
+  void take_short_convs(const ModelConfig& config, int64_t index, int64_t slots, const Take& take);
+  void take_state(const ModelConfig& config, int64_t index, int64_t slots, const Take& take);
+
   struct Memory {
     Tensor conv_q, conv_k, conv_v, recurrent, conv_ngrams;
+    Tensor short_k, short_v, short_attn, short_ffn;
   };
 
   std::map<int64_t, Memory> layers_;  // by layer

@@ -88,14 +88,19 @@ std::vector<float> rope_table(const RopeConfig& rope, int64_t head_dim, int64_t 
   return table;
 }
 
+double q_growth_at(const RopeConfig& rope, double position) {
+  const double logarithm =
+      rope.q_grows_evenly
+          ? std::log(std::max(1.0, (position + 1) / rope.original_context))
+          : std::log(1 + std::floor((position + rope.q_growth_from) / rope.original_context));
+  return 1 + rope.q_growth * logarithm;
+}
+
 std::vector<float> q_rope_table(const RopeConfig& rope, int64_t head_dim, int64_t n_positions) {
   std::vector<float> table = rope_table(rope, head_dim, n_positions);
   const auto width = static_cast<size_t>(rotary_dim(rope, head_dim));
   for (size_t i = 0; i < table.size(); ++i) {
-    const auto position = static_cast<double>(i / width);
-    const double growth =
-        std::log(1 + std::floor((position + rope.q_growth_from) / rope.original_context));
-    table[i] = static_cast<float>(table[i] * (1 + rope.q_growth * growth));
+    table[i] = static_cast<float>(table[i] * q_growth_at(rope, static_cast<double>(i / width)));
   }
   return table;
 }

@@ -18,6 +18,9 @@ int64_t rotary_dim(const RopeConfig& rope, int64_t head_dim);
 std::vector<float> rope_table(const RopeConfig& rope, int64_t head_dim, int64_t n_positions,
                               double factor = 1.0);
 
+// Q's multiplier at a position; see RopeConfig::q_growth.
+double q_growth_at(const RopeConfig& rope, double position);
+
 // rope_table times Q's multiplier at each position; see RopeConfig::q_growth.
 std::vector<float> q_rope_table(const RopeConfig& rope, int64_t head_dim, int64_t n_positions);
 

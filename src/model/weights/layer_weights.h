@@ -99,6 +99,17 @@ struct NgramWeights {
   Linear conv;                           // [streams * dim, 1, conv_width]
 };
 
+// Weights of a layer's biases of distances: see DistanceConfig.
+struct DistanceWeights {
+  Linear states;         // [n_heads * dim, dim of the stream]
+  ConstTensorView bank;  // [dim, extent]
+};
+
+// Weights of a layer's short convolutions: see ShortConvsConfig.   [channels, 1, width]
+struct ShortConvWeights {
+  ConstTensorView k, v, attn, ffn;
+};
+
 // LAuReL, the way around attention: x + norm(up(down(x))), for rows x that enter attention.
 struct LaurelWeights {
   Linear down;  // [laurel_rank, dim]
@@ -138,11 +149,14 @@ struct LayerWeights {
   std::optional<HyperWeights> attn_hyper, ffn_hyper;
   std::optional<NgramWeights> ngrams;
   std::optional<LaurelWeights> laurel;
+  std::optional<DistanceWeights> distance;
+  std::optional<ShortConvWeights> short_convs;
   std::optional<float> gate_cut;  // see ModelConfig::gate_cuts; in deviations above the mean
   std::optional<Xielu> xielu;     // see BlockConfig::xielu
   LayerSwiglu swiglu;             // see ModelConfig::swiglus
   bool feeds_forward = true;      // false: the layer has no feed-forward part
   float scale = 1.0f;             // multiplies the stream at the layer's end
+  float ffn_scale = 1.0f;         // multiplies the feed-forward part's output
   std::vector<Tensor> storage;
 };
 

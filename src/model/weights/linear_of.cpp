@@ -91,6 +91,8 @@ const Linear* of_layer(const LayerWeights& layer, TensorRole role) {
       return get(layer.attn_gate);
     case TensorRole::o:
       return &layer.o;
+    case TensorRole::distance:
+      return layer.distance ? &layer.distance->states : nullptr;
     case TensorRole::gate:
       return get(layer.gate);
     case TensorRole::up:

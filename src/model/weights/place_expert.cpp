@@ -5,15 +5,35 @@ namespace fp8kv {
 size_t expert_matrix(TensorRole role) {
   switch (role) {
     case TensorRole::expert_gate:
+    case TensorRole::fixed_gate:
       return 0;
     case TensorRole::expert_up:
+    case TensorRole::fixed_up:
       return 1;
     case TensorRole::expert_down:
+    case TensorRole::fixed_down:
       return 2;
     default:
       return 3;
   }
 }
+
+namespace {
+
+// The numbers of the experts that a tensor of several holds. The fixed ones are the last.
+struct Numbers {
+  size_t first = 0;
+  size_t count = 0;
+};
+
+Numbers numbers_in(const ExpertTensorPart& from) {
+  const auto count = static_cast<size_t>(from.tensor.shape[0]);
+  const TensorRole role = from.part.role;
+  const bool fixed = role >= TensorRole::fixed_gate && role <= TensorRole::fixed_down;
+  return {fixed ? static_cast<size_t>(from.n_experts) - count : 0, count};
+}
+
+}  // namespace
 
 LayerExperts& experts_of(LayerWeights& layer) {
   if (!layer.experts) layer.experts.emplace();
@@ -29,11 +49,12 @@ void place_expert(const ExpertTensorPart& from, const ConstTensorView& view,
     out.each[static_cast<size_t>(tensor.expert)][matrix] = part_of(tensor, part, view, source);
     return;
   }
-  const size_t bytes = view.bytes() / out.each.size();
-  for (size_t i = 0; i < out.each.size(); ++i) {
+  const auto [first, count] = numbers_in(from);
+  const size_t bytes = view.bytes() / count;
+  for (size_t i = 0; i < count; ++i) {
     const ConstTensorView one(view.data + i * bytes, view.dtype,
                               Shape{view.shape[1], view.shape[2]});
-    out.each[i][matrix] = part_of(tensor, part, one, source);
+    out.each[first + i][matrix] = part_of(tensor, part, one, source);
   }
 }
 
@@ -48,7 +69,8 @@ void place_expert_codes(const ExpertTensorPart& from, DType dtype, const Quantis
     out.codes[matrix * count + expert] = part_of_codes(from.tensor, from.part, in_tensor, codes);
   };
   if (from.tensor.expert >= 0) return put(static_cast<size_t>(from.tensor.expert), 0);
-  for (size_t expert = 0; expert < count; ++expert) put(expert, static_cast<int64_t>(expert));
+  const Numbers numbers = numbers_in(from);
+  for (size_t i = 0; i < numbers.count; ++i) put(numbers.first + i, static_cast<int64_t>(i));
 }
 
 void place_expert_bias(TensorRole role, const ConstTensorView& view, LayerExperts& out) {

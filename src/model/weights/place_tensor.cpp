@@ -140,6 +140,14 @@ void place_state(TensorRole role, const Placing& tensor, LayerWeights& layer) {
   }
 }
 
+DistanceWeights& distance_of(LayerWeights& layer) {
+  return layer.distance ? *layer.distance : layer.distance.emplace();
+}
+
+ShortConvWeights& convs_of(LayerWeights& layer) {
+  return layer.short_convs ? *layer.short_convs : layer.short_convs.emplace();
+}
+
 LayerInput& input_of(LayerWeights& layer) {
   if (!layer.input) layer.input.emplace();
   return *layer.input;
@@ -224,6 +232,23 @@ void place(TensorRole role, const Placing& tensor, LayerWeights& layer) {
       return tensor.into(layer.attn.k);
     case TensorRole::v:
       return tensor.into(layer.attn.v);
+    case TensorRole::k_conv:
+      convs_of(layer).k = tensor.view;
+      return;
+    case TensorRole::v_conv:
+      convs_of(layer).v = tensor.view;
+      return;
+    case TensorRole::attn_conv:
+      convs_of(layer).attn = tensor.view;
+      return;
+    case TensorRole::ffn_conv:
+      convs_of(layer).ffn = tensor.view;
+      return;
+    case TensorRole::distance:
+      return tensor.into(distance_of(layer).states);
+    case TensorRole::distance_bank:
+      distance_of(layer).bank = tensor.view;
+      return;
     case TensorRole::attn_gate:
       return tensor.into(layer.attn_gate);
     case TensorRole::q_down:

@@ -123,6 +123,17 @@ Tensor WeightLoader::normed_rows(const ModelTensor& tensor) const {
   return backend_.upload({data, view.dtype, view.shape}, std::move(host));
 }
 
+namespace {
+
+// Leaves out the rows of a product behind the first `count`.
+void keep_rows(int64_t count, Linear& linear) {
+  const ConstTensorView& all = linear.weight;
+  linear.weight = {all.data, all.dtype, Shape{count, all.shape[1]}};
+  if (linear.codes) linear.codes = rows_of(*linear.codes, 0, count);
+}
+
+}  // namespace
+
 HeadWeights WeightLoader::head() const {
   const std::string lm_head = weight_name(config_, TensorRole::lm_head);
   const bool shared = config_.tied_embeddings;
@@ -149,6 +160,7 @@ HeadWeights WeightLoader::head() const {
     } else {
       FP8KV_ASSERT(role == TensorRole::lm_head);
       loaded.into(head.lm_head);
+      if (config_.stored_vocab > 0) keep_rows(config_.vocab_size, head.lm_head);
     }
   }
   if (config_.bare_norms) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <vector>
 
 #include "core/model/tensor_roles.h"
@@ -232,6 +233,21 @@ TensorView ones(DType dtype, int64_t count, const WeightSource& source) {
   for (int64_t i = 0; i < count; ++i) put_at(host.data(), dtype, i, 1.0f);
   source.backend->copy_in(to, {host.data(), dtype, to.shape});
   return to;
+}
+
+ConstTensorView always_chosen(const ConstTensorView& bias, int64_t more,
+                              const WeightSource& source) {
+  const int64_t count = bias.shape[0];
+  const TensorView all = source.allocate(bias.dtype, Shape{count + more});
+  if (source.backend == nullptr) return all;
+  source.backend->arrange(bias, {count, 1}, {all.data, all.dtype, Shape{1, count}});
+  std::vector<std::byte> host(static_cast<size_t>(more) * dtype_bytes(bias.dtype));
+  for (int64_t i = 0; i < more; ++i) {
+    put_at(host.data(), bias.dtype, i, std::numeric_limits<float>::infinity());
+  }
+  source.backend->copy_in({all.data + bias.bytes(), all.dtype, Shape{more}},
+                          {host.data(), all.dtype, Shape{more}});
+  return all;
 }
 
 void norm_rows(const ConstTensorView& matrix, std::byte* to) {

@@ -74,6 +74,10 @@ void add_row(const ModelTensor& tensor, int64_t count, const ConstTensorView& fr
 
 TensorView ones(DType dtype, int64_t count, const WeightSource& source);  // [count]
 
+// A choice bias [experts], with `more` experts behind it that are always chosen.
+ConstTensorView always_chosen(const ConstTensorView& bias, int64_t more,
+                              const WeightSource& source);
+
 // Scales the rows of a matrix on the host to length 1, and writes them to `to`, which may be the
 // matrix itself. Like torch's normalize, keeps a row of zeros.
 void norm_rows(const ConstTensorView& matrix, std::byte* to);

@@ -29,7 +29,8 @@ bool comes_after_kv(const ModelTensor& tensor) {
 // Whether the tensor is a number that the host gives to ops.
 bool is_number(const ModelTensor& tensor) {
   const TensorRole role = tensor.parts.front().role;
-  return role == TensorRole::layer_scale ||
+  return role == TensorRole::layer_scale || role == TensorRole::dense_scale ||
+         role == TensorRole::experts_scale ||
          (role >= TensorRole::xielu_positive && role <= TensorRole::xielu_eps);
 }
 
@@ -44,16 +45,25 @@ Xielu xielu_of(const std::map<TensorRole, float>& numbers) {
 
 void set_numbers(const ModelConfig& config, int64_t index, const WeightSource& source,
                  LayerWeights& layer) {
-  if (!config.block.layer_scale && !config.block.xielu) return;
+  if (!config.block.layer_scale && !config.block.xielu && !config.block.ffn_scale) return;
   std::map<TensorRole, float> numbers;
   for (const ModelTensor& tensor : layer_tensors(config, index)) {
     if (is_number(tensor)) numbers[tensor.parts.front().role] = source.number(tensor);
   }
   if (config.block.layer_scale) layer.scale = numbers.at(TensorRole::layer_scale);
   if (config.block.xielu && layer.feeds_forward) layer.xielu = xielu_of(numbers);
+  if (config.block.ffn_scale && layer.feeds_forward) {
+    const bool of_experts = config.has_experts(index);
+    layer.ffn_scale = numbers.at(of_experts ? TensorRole::experts_scale : TensorRole::dense_scale);
+  }
 }
 
-void put_addresses(LayerExperts& experts, const WeightSource& source) {
+// Finishes the experts of a layer: their addresses, and the choice of those that are fixed.
+void finish_experts(const ExpertsConfig& config, LayerExperts& experts,
+                    const WeightSource& source) {
+  if (config.fixed > 0 && experts.terms.choice_bias) {
+    experts.terms.choice_bias = always_chosen(*experts.terms.choice_bias, config.fixed, source);
+  }
   const auto count = static_cast<int64_t>(experts.each.size());
   const TensorView memory = source.allocate(DType::u64, Shape{3, count});
   experts.addresses = memory;
@@ -147,7 +157,7 @@ LayerWeights make_layer_weights(const ModelConfig& config, int64_t index, LayerP
   if (config.block.v_norm && config.writes_cache(index)) {
     layer.attn.norms->v = plain_norm(config, config.layer(index).v_head_dim, source);
   }
-  if (layer.experts) put_addresses(*layer.experts, source);
+  if (layer.experts) finish_experts(*config.experts, *layer.experts, source);
   return layer;
 }
 

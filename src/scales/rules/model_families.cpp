@@ -58,6 +58,9 @@ constexpr ModelFamily kFamilies[] = {
     {"bailing_hybrid", Family::ling3, Names::projections},
     {"qwen4_exp", Family::qwen4_exp, Names::both},
     {"qwen4_exp_text", Family::qwen4_exp, Names::both},
+    {"inkling_mm_model", Family::inkling, Names::apart},
+    {"inkling_model", Family::inkling, Names::apart},
+    {"inkling_text", Family::inkling, Names::apart},
     {"step3p5", Family::step, Names::both},
     {"step3p7", Family::step, Names::both},
 };

@@ -13,6 +13,7 @@ namespace fp8kv {
 enum class PortableNames {
   both,  // self_attn.k_scale and self_attn.attn.k_scale: a runtime that does not know one reads the
          // other
+  apart,        // self_attn.k_scale alone: some loader stops at every other name
   parameters,   // self_attn.attn.k_scale alone: some loader stops at the other
   projections,  // self_attn.k_proj.k_scale: some loader stops at self_attn.k_scale, older ones
                 // ignore self_attn.attn.k_scale

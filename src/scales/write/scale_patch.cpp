@@ -109,7 +109,7 @@ Naming naming_of(const Checkpoint& checkpoint, const InjectTarget& target, Quant
     naming.apart = true;
   } else {
     const PortableNames names = portable_names(type);
-    naming.apart = names == PortableNames::both;
+    naming.apart = names == PortableNames::both || names == PortableNames::apart;
     naming.parameters = names == PortableNames::both || names == PortableNames::parameters;
     naming.projections = names == PortableNames::projections;
   }

@@ -24,10 +24,10 @@ std::vector<float> kept_after(const test::FamilyModel& model, const std::vector<
   REQUIRE(run.done() == model.ids.size());
   std::vector<float> all;
   for (int64_t i = 0; i < config.n_layers(); ++i) {
-    if (!config.keeps_state(i)) continue;
     const LayerState own = run.states().layer(i);
     for (const TensorView& view :
-         {own.conv_q, own.conv_k, own.conv_v, own.recurrent, own.conv_ngrams}) {
+         {own.conv_q, own.conv_k, own.conv_v, own.recurrent, own.conv_ngrams, own.short_k,
+          own.short_v, own.short_attn, own.short_ffn}) {
       if (view.data == nullptr) continue;  // few layers have all of them
       const std::vector<float> values = test::floats_of(*backend, view);
       all.insert(all.end(), values.begin(), values.end());
@@ -37,13 +37,15 @@ std::vector<float> kept_after(const test::FamilyModel& model, const std::vector<
 }
 
 TEST_CASE("layer states: what is kept after a text is the same however it was cut into steps") {
-  for (const char* name :
-       {"qwen3-next", "granite4", "nemotron-h", "bamba", "falcon-h1", "falcon-h1-bias",
-        "falcon-h1-new-keys", "lfm2", "lfm2-seven", "lfm2-moe", "qwen4-exp"}) {
+  for (const char* name : {"qwen3-next", "granite4", "nemotron-h", "bamba", "falcon-h1",
+                           "falcon-h1-bias", "falcon-h1-new-keys", "lfm2", "lfm2-seven", "lfm2-moe",
+                           "qwen4-exp", "inkling", "inkling-seven"}) {
     CAPTURE(std::string(name));
     const test::FamilyModel model(name);
     const size_t n = model.ids.size();
-    const auto width = static_cast<size_t>(model.config.recurrence.value().conv_width);
+    const ModelConfig& config = model.config;
+    const auto width = static_cast<size_t>(config.short_convs ? config.short_convs->width
+                                                              : config.recurrence->conv_width);
     const std::vector<float> whole = kept_after(model, {n});
     CHECK_FALSE(whole.empty());
     CHECK(kept_after(model, std::vector<size_t>(n, 1)) == whole);

@@ -35,6 +35,7 @@ Architecture hy_v3();
 Architecture hy_v4();
 Architecture hy_v4_vl();
 Architecture hyperclova_x();
+Architecture inkling();
 Architecture iquest_coder();
 Architecture jais2();
 Architecture kimi_linear();
@@ -108,6 +109,7 @@ std::span<const Architecture> family_rows() {
       hy_v4(),
       hy_v4_vl(),
       hyperclova_x(),
+      inkling(),
       iquest_coder(),
       jais2(),
       kimi_linear(),

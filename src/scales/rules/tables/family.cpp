@@ -48,6 +48,7 @@ constexpr std::array<NamedFamily, kFamilyCount> kFamilyNames = {{
     {Family::kimi_linear, "kimi_linear"},
     {Family::ling3, "ling3"},
     {Family::qwen4_exp, "qwen4_exp"},
+    {Family::inkling, "inkling"},
     {Family::drafter, "drafter"},
 }};
 

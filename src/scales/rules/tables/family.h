@@ -47,6 +47,7 @@ enum class Family : uint8_t {
   kimi_linear,  // an MLA cache, in a few layers
   ling3,        // likewise
   qwen4_exp,
+  inkling,
   drafter,  // EAGLE-3: serves beside another model
 };
 inline constexpr size_t kFamilyCount = static_cast<size_t>(Family::drafter) + 1;

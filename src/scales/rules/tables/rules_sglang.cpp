@@ -47,6 +47,9 @@ constexpr RuntimeRule kSglangRules[] = {
     {{}, {scales}, ignores, kNoScales, kSglangKv},
     {{unquantised}, {}, ignores,
      "has no scales without a quantization_config: an FP8 cache runs with 1", kSglangKv},
+    RuntimeRule{{}, {}, unknown,
+     "its loader was read and not run: it may take attn.attn.k_scale, and mxfp8 needs no scales",
+     "sglang 0.5.23: srt/models/inkling.py, inkling_common/attn.py"}.of({inkling}),
     RuntimeRule{{}, {}, ignores,
      "makes the attention of this family without scales: an FP8 cache runs with 1, whatever the "
      "folder says", ""}.of({qwen3, qwen3_moe, glm4_moe, gpt_oss}).seen(kSglangRun),

@@ -117,6 +117,12 @@ constexpr RuntimeRule kVllmRules[] = {
     RuntimeRule{{}, {}, ignores,
      "loads the scales where its sparse attention does not look: an FP8 cache runs with 1", ""}
         .of({qwen4_exp}).seen("run: vLLM 0.32.0's loader; read: models/qwen4_exp/nvidia/qsa.py"),
+    RuntimeRule{{}, {}, fails,
+     "takes no other names than attn.k_scale: 'There is no module or parameter named'", ""}
+        .of({inkling}).with_any({parameters, projections}).seen("run: vLLM 0.32.0's loader"),
+    RuntimeRule{{}, {}, ignores,
+     "its attention does not read the scales: an FP8 cache runs with 1", ""}
+        .of({inkling}).seen("run: vLLM 0.32.0's loader; read: models/inkling/nvidia/attention.py"),
     RuntimeRule{{}, {}, unknown,
      "caches K and V of each head, which it makes from the latent: these scales are the latent's",
      "vllm v0.32: models/minicpm3.py:52-160"}.of({minicpm3}),

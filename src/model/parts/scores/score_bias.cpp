@@ -1,4 +1,4 @@
-#include "model/parts/score_bias.h"
+#include "model/parts/scores/score_bias.h"
 
 #include <bit>
 #include <cmath>
