@@ -225,12 +225,13 @@ const float* rounded_queries(const CpuContext& cpu, const ConstTensorView& q, fl
   return to;
 }
 
-// The bank of a bias of distances as floats.
-const float* float_bank(const CpuContext& cpu, const DistanceBias& bias,
-                        AttentionScratch& scratch) {
-  const auto count = bias.bank.shape.elements();
+// The bank of a bias of distances: see Op::bank.
+const float* turned_bank(const CpuContext& cpu, const DistanceBias& bias,
+                         AttentionScratch& scratch) {
+  const int64_t extent = bias.extent(), count = bias.dim() * extent;
   float* to = scratch.bank.floats(static_cast<size_t>(count));
   cpu.kernels.to_float[bias.bank.dtype](bias.bank.data, count, to);
+  for (int64_t at = 0; at < count; at += extent) std::reverse(to + at, to + at + extent);
   return to;
 }
 
@@ -279,7 +280,7 @@ void cpu_attention(const CpuContext& cpu, AttentionScratch& scratch, const Atten
               element,
               static_cast<int64_t>(dtype_bytes(element)),
               1,
-              options.distances ? float_bank(cpu, *options.distances, scratch) : nullptr};
+              options.distances ? turned_bank(cpu, *options.distances, scratch) : nullptr};
   scratch.threads.resize(static_cast<size_t>(cpu.pool.threads()));
   const std::vector<Span> spans = make_spans(op);
   bool long_context = false;

@@ -48,7 +48,8 @@ struct Op {
   int64_t element_bytes;
   // Tokens from a key to the next one, of which it is the last: TokenScores::pooled.
   int64_t key_step = 1;
-  const float* bank = nullptr;  // DistanceBias::bank in f32; null: there is none
+  // DistanceBias::bank in f32, each row from the farthest distance to 0. Null: there is none.
+  const float* bank = nullptr;
 
   // Bytes of a row of K; a row of V has no more.
   int64_t row_bytes() const { return head_dim * element_bytes; }
@@ -94,18 +95,23 @@ struct Op {
     const int64_t head = span.kv_head * group + query % group;
     return options.bias->as<float>() + head * options.bias->shape[1];
   }
-  // Adds the biases of distances to the scores of tokens [begin, end), which the query's row sees.
+  // Adds the biases of distances to the scores of tokens [begin, end) of a block, which the query's
+  // row sees.
   void add_distances(const Span& span, int64_t query, int64_t begin, int64_t end,
                      float* scores) const {
     const DistanceBias& bias = *options.distances;
     const int64_t dim = bias.dim(), extent = bias.extent(), at = position(row_of(span, query));
+    const int64_t first = std::max(begin, at + 1 - extent), count = end - first;
+    if (count <= 0) return;
     const float* states = bias.states.as<float>() + item(span, query) * dim;
-    const float growth = bias.growth ? bias.growth->as<float>()[at] : 1.0f;
-    for (int64_t t = std::max(begin, at + 1 - extent); t < end; ++t) {
-      float sum = 0.0f;
-      for (int64_t j = 0; j < dim; ++j) sum += states[j] * bank[j * extent + at - t];
-      scores[t - begin] += growth * sum;
+    std::array<float, kBlockTokens> sums{};
+    for (int64_t j = 0; j < dim; ++j) {
+      const float* row = bank + (j + 1) * extent - 1 - at + first;
+      const float state = states[j];
+      for (int64_t t = 0; t < count; ++t) sums[t] += state * row[t];
     }
+    const float growth = bias.growth ? bias.growth->as<float>()[at] : 1.0f;
+    for (int64_t t = 0; t < count; ++t) scores[first - begin + t] += growth * sums[t];
   }
   // The sink of the query's head: a softmax state without values.
   SoftmaxState sink_of(const Span& span, int64_t query) const {
