@@ -93,7 +93,7 @@ TEST_CASE("cli Inkling: quantize refuses experts that lie in one tensor") {
     const InklingPlace place(golden);
     const test::CliResult result =
         place.run({"quantize", "m", "-o", "m-q", "--scheme", "fp8-dynamic"});
-    CHECK(result.exit_code == 2);
+    CHECK(result.exit_code == 3);
     CHECK(result.err.find("has all experts of a layer in one tensor") != std::string::npos);
   }
 }
