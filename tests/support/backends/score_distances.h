@@ -22,7 +22,7 @@ struct ScoreDistances {
     return grows ? 1 + static_cast<double>(position % 5) / 4 : 1;
   }
 
-  // What a head's score of token `t` gets in the row at `position`.
+  // Returns the bias of token `t` in a head's scores, for the row at `position`.
   double bias(int64_t sequence, int64_t position, int64_t head, int64_t t) const {
     if (position - t >= extent) return 0;
     double sum = 0;
