@@ -5,7 +5,6 @@
 // context as attention_decode does.
 #include "kernels/attention/attention.cuh"
 #include "kernels/attention/decode_results.cuh"
-#include "kernels/attention/distance_bias.cuh"
 #include "kernels/attention/query_tile.cuh"
 #include "kernels/attention/wide_slab.cuh"
 #include "kernels/attention/wide_weights.cuh"
@@ -189,12 +188,6 @@ class Worker {
     float score = product * own.factor;
     if (wide_.decode.cap.most != 0.0f) score = capped(wide_.decode.cap, score);
     const ScoreOptions& options = attention_.scores;
-    if (options.distance_states != nullptr) {
-      const int64_t item = tile_.place(col, 1);
-      const int row = tile_.row(col);
-      score += kLog2E * (wide_.decode.bf16 ? distance_bias<Bf16>(attention_, item, row, place)
-                                           : distance_bias<F16>(attention_, item, row, place));
-    }
     if (options.bias != nullptr) {
       score += options.bias[tile_.head(col) * options.positions + tokens_.chosen.position(place)] *
                kLog2E;
@@ -342,6 +335,8 @@ void run(Stream stream, const Wide& wide) {
 
 bool takes_wide(DType activations, const AttentionArguments& arguments) {
   const PagedKv& kv = arguments.kv;
+  // Biases of distances would take 25 registers of every kernel.
+  if (arguments.scores.distance_states != nullptr) return false;
   return takes_operands(activations, arguments) && kv.head_dim % 16 == 0 &&
          kv.head_dim >= kLeastWideDim && kv.head_dim <= kMostWideDim && kv.v_dim() % 16 == 0 &&
          kv.v_dim() <= kMostHeadDim;

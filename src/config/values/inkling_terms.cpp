@@ -16,7 +16,7 @@ namespace {
 constexpr const char* kType = "inkling_text";
 
 // Pairs of keys that transformers takes for one number. The first of a pair is left out.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 5> kRenamed = {
+constexpr std::array<std::pair<std::string_view, std::string_view>, 5> kInklingNames = {
     {{"embedding_multiplier", "logits_mup_width_multiplier"},
      {"model_max_length", "max_position_embeddings"},
      {"num_local_experts", "n_routed_experts"},
@@ -24,20 +24,20 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 5> kRenamed 
      {"sliding_window_size", "sliding_window"}}};
 
 // Keys that this file writes anew.
-constexpr std::array<std::string_view, 14> kReplaced = {"dense_intermediate_size",
-                                                        "dense_mlp_idx",
-                                                        "intermediate_size",
-                                                        "layer_types",
-                                                        "local_layer_ids",
-                                                        "mlp_layer_types",
-                                                        "model_type",
-                                                        "moe_intermediate_size",
-                                                        "per_layer_config",
-                                                        "swa_head_dim",
-                                                        "swa_num_attention_heads",
-                                                        "swa_num_key_value_heads",
-                                                        "swa_v_head_dim",
-                                                        "v_head_dim"};
+constexpr std::array<std::string_view, 14> kInklingReplaced = {"dense_intermediate_size",
+                                                               "dense_mlp_idx",
+                                                               "intermediate_size",
+                                                               "layer_types",
+                                                               "local_layer_ids",
+                                                               "mlp_layer_types",
+                                                               "model_type",
+                                                               "moe_intermediate_size",
+                                                               "per_layer_config",
+                                                               "swa_head_dim",
+                                                               "swa_num_attention_heads",
+                                                               "swa_num_key_value_heads",
+                                                               "swa_v_head_dim",
+                                                               "v_head_dim"};
 
 class InklingTerms {
  public:
@@ -103,10 +103,11 @@ class InklingTerms {
   }
 
   void write_member(const std::string& key, const Json& value) {
-    if (std::find(kReplaced.begin(), kReplaced.end(), key) != kReplaced.end()) return;
-    const auto* renamed = std::find_if(kRenamed.begin(), kRenamed.end(),
+    if (std::find(kInklingReplaced.begin(), kInklingReplaced.end(), key) != kInklingReplaced.end())
+      return;
+    const auto* renamed = std::find_if(kInklingNames.begin(), kInklingNames.end(),
                                        [&](const auto& row) { return row.first == key; });
-    if (renamed == kRenamed.end()) {
+    if (renamed == kInklingNames.end()) {
       out_.member(key, value);
       return;
     }

@@ -36,7 +36,8 @@ struct InklingPlace {
   test::TempDir folder;
 };
 
-constexpr const char* kUnread = "its attention does not read the scales: an FP8 cache runs with 1";
+constexpr const char* kInklingUnread =
+    "its attention does not read the scales: an FP8 cache runs with 1";
 
 }  // namespace
 
@@ -46,14 +47,14 @@ TEST_CASE("cli Inkling: scales are measured, injected and read back, and vLLM us
   const test::CliResult eval =
       place.run({"eval", "m", "--data", "d.jsonl", "-q", "--greedy-tokens", "4"});
   CHECK(eval.exit_code == 0);
-  CHECK(eval.out.find(cat(kUnread, ".\n  vllm serve m --kv-cache-dtype fp8\n")) !=
+  CHECK(eval.out.find(cat(kInklingUnread, ".\n  vllm serve m --kv-cache-dtype fp8\n")) !=
         std::string::npos);
   CHECK(place.run({"inject", "m", "--scales", "m.json", "-o", "m-fp8"}).exit_code == 0);
   CHECK(place.run({"extract", "m-fp8", "-o", "back.json"}).exit_code == 0);
   CHECK(place.run({"diff", "m.json", "back.json"}).exit_code == 0);
   const test::CliResult verified = place.run({"verify", "m-fp8", "--runtime", "vllm"});
   CHECK(verified.exit_code == 1);
-  CHECK(verified.out.find(kUnread) != std::string::npos);
+  CHECK(verified.out.find(kInklingUnread) != std::string::npos);
 }
 
 TEST_CASE("cli Inkling: plan counts the last tokens of convolutions") {

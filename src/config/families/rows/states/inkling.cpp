@@ -18,7 +18,7 @@ using enum TensorRole;
 constexpr std::string_view kOtherTypes[] = {"inkling_model"};
 
 // vLLM alone reads these switches. transformers takes them for on.
-void check_granted(const Json& config) {
+void check_inkling_granted(const Json& config) {
   for (const char* key : {"inference_moe_w13_interleaved", "norm_after_topk", "shared_expert_sink",
                           "use_embed_norm", "use_gate_bias", "use_global_scale", "use_sconv"}) {
     if (is_on(config, key)) continue;
@@ -86,7 +86,7 @@ void parse_vocabulary(const Json& config, ModelConfig& out) {
 }
 
 void parse_inkling(const Json& config, ModelConfig& out) {
-  check_granted(config);
+  check_inkling_granted(config);
   if (out.tied_embeddings) {
     fail(config.where(),
          ": tie_word_embeddings is true, expected false: no file of this "
