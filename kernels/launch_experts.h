@@ -66,8 +66,9 @@ struct ExpertArguments {
   int32_t per_token = 0;
   bool weigh_input = false;
   bool gated = true;
-  const void* biases[3] = {};  // gate, up and down, x's type: see ExpertBiases; may be null
-  bool clamped = false;        // gate and up go through `swiglu`, not through the activation
+  bool has_identities = false;  // ids may be above `experts`: see ExpertMatrices
+  const void* biases[3] = {};   // gate, up and down, x's type: see ExpertBiases; may be null
+  bool clamped = false;         // gate and up go through `swiglu`, not through the activation
   ClampedSwiglu swiglu;
   uint64_t* down_amax = nullptr;  // [experts]: see ExpertMatrices; may be null
   ExpertScratch scratch;

@@ -87,6 +87,7 @@ Mistral4ForCausalLM mistral4
 MiniCPM3ForCausalLM minicpm3
 SarvamMLAForCausalLM sarvam_mla
 AXK1ForCausalLM axk1
+LongcatFlashForCausalLM longcat_flash
 SarvamMoEForCausalLM sarvam_moe
 Cohere2MoeForCausalLM cohere2_moe
 Lfm2ForCausalLM lfm2

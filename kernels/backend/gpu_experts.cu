@@ -82,6 +82,7 @@ void GpuBackend::experts(const ConstTensorView& x, const Routed& routed,
   arguments.per_token = static_cast<int32_t>(routed.ids.shape[1]);
   arguments.weigh_input = matrices.weigh_input;
   arguments.gated = matrices.gated;
+  arguments.has_identities = matrices.identities > 0;
   if (matrices.biases) {
     const auto& [gate, up, down] = *matrices.biases;
     require(matrices.swiglu.has_value(), "experts",

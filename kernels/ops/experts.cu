@@ -235,9 +235,9 @@ __global__ void expert_down_kernel(ExpertArguments args) {
   }
 }
 
-// out = the sum of what a row's experts made, each times its weight, in the order of the ids.   One
-// thread per element.
-template <typename T>
+// out = the sum of what a row's experts made, each times its weight, in the order of the ids. Ids
+// from args.experts on are of identities, which make the row itself.   One thread per element.
+template <typename T, bool kIdentities>
 __global__ void expert_sum_kernel(ExpertArguments args) {
   after_previous();
   const int64_t at = static_cast<int64_t>(block_index().x) * kThreads + thread_index();
@@ -246,6 +246,12 @@ __global__ void expert_sum_kernel(ExpertArguments args) {
   float sum = 0.0f;
   for (int j = 0; j < args.per_token; ++j) {
     const int64_t sent = row * args.per_token + j;
+    if constexpr (kIdentities) {
+      if (args.ids[sent] >= args.experts) {
+        sum = fused(args.weights[sent], static_cast<const T*>(args.x)[at].value(), sum);
+        continue;
+      }
+    }
     const float made = args.scratch.made[args.scratch.places[sent] * args.dim + column];
     sum = fused(args.weigh_input ? 1.0f : args.weights[sent], made, sum);
   }
@@ -294,8 +300,9 @@ void experts(Stream stream, DType dtype, Activation activation, const ExpertArgu
     }
     launch("experts", biased ? expert_down_kernel<T, true> : expert_down_kernel<T, false>,
            {tiles, blocks_for(args.dim, kTile)}, kThreads, 2 * kSliceBytes, stream, args);
-    launch("experts", expert_sum_kernel<T>, {blocks_for(args.n * args.dim, kThreads)}, kThreads, 0,
-           stream, args);
+    launch("experts",
+           args.has_identities ? expert_sum_kernel<T, true> : expert_sum_kernel<T, false>,
+           {blocks_for(args.n * args.dim, kThreads)}, kThreads, 0, stream, args);
   });
 }
 

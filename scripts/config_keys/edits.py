@@ -153,7 +153,7 @@ def rope_edits(text, head_dim):
 
 def text_edits(text, known):
     """(label, text config) for each change of a language model's config; `known` is what its class fills in."""
-    counts = [text.get("num_hidden_layers"), text.get("n_layer"), text.get("n_layers"), len(text.get("layer_types", text.get("layers_block_type", [])))]
+    counts = [text.get("num_hidden_layers"), text.get("n_layer"), text.get("n_layers"), 2 * text.get("num_layers", 0), len(text.get("layer_types", text.get("layers_block_type", [])))]
     n_layers = next(count for count in counts if count)
     for key, value in sorted((known | text).items()):
         if key in OTHER or key in ROPE:

@@ -75,6 +75,8 @@ FAMILIES = {
                         num_shared_experts=1, mla_use_nope=True,
                         linear_attn_config=dict(full_attn_layers=[2], kda_layers=[1, 3], head_dim=64, num_heads=4, short_conv_kernel_size=4)),
     "axk1": dict(MLA),
+    "longcat_flash": dict({**HEADS, "num_key_value_heads": 4}, num_layers=2, ffn_hidden_size=512, expert_ffn_hidden_size=128, moe_topk=2, n_routed_experts=8, zero_expert_num=4,
+                          kv_lora_rank=64, q_lora_rank=64, qk_nope_head_dim=64, qk_rope_head_dim=32, head_dim=32, v_head_dim=64),
     "bailing_hybrid": dict(MLA, num_hidden_layers=4, layer_group_size=2, head_dim=64),
     "gemma3_text": dict(DENSE, head_dim=64, query_pre_attn_scalar=64),
     "mixtral": dict(DENSE, head_dim=64, num_local_experts=4, num_experts_per_tok=2,
@@ -159,7 +161,16 @@ def write_published_ling(saved, folder):
     return saved
 
 
-PUBLISHED = {"bailing_hybrid": write_published_ling, "step3p5": write_published_step, "minimax_m3_vl": write_published_m3, "olmo_hybrid": write_published_olmo,
+def write_published_longcat(saved, folder):
+    """With keys of published files, and without the matrices of experts that have none there."""
+    saved.update(zero_expert_type="identity", mla_scale_q_lora=True, mla_scale_kv_lora=True)
+    path = folder / "model.safetensors"
+    idle = tuple(f".mlp.experts.{number}." for number in range(8, 12))
+    save_file({name: tensor for name, tensor in load_file(path).items() if not any(part in name for part in idle)}, path, metadata={"format": "pt"})
+    return saved
+
+
+PUBLISHED = {"longcat_flash": write_published_longcat, "bailing_hybrid": write_published_ling, "step3p5": write_published_step, "minimax_m3_vl": write_published_m3, "olmo_hybrid": write_published_olmo,
              "kimi_linear": write_published_kimi}
 
 
@@ -196,6 +207,8 @@ def make(family, folder):
     cached = [layer for layer in range(text.num_hidden_layers)
               if any(name.endswith(f".{stack}.{layer}.{end}")
                      for name in names for stack in ("layers", "h") for end in ends)]
+    if family == "longcat_flash":  # two caches for each of its layers
+        cached = list(range(text.num_hidden_layers))
     one_head = latent or getattr(text, "multi_query", False) and family == "gpt_bigcode"
     kv_heads = 1 if one_head else values.get("num_kv_heads") or getattr(
         text, "num_key_value_heads", None) or text.num_attention_heads

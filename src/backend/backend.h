@@ -162,7 +162,7 @@ class Backend : public BackendMemory {
   // out[i] = sum of weight * down_j(activation(gate_j(x[i])) * up_j(x[i])) over the experts j of
   // row i, in the order of `routed`. Without gates: weight * down_j(activation(up_j(x[i]))).   x,
   // out [n, dim] activation dtype
-  // A matrix with a bias adds it to its products.
+  // A matrix with a bias adds it to its products. An identity gives weight * x[i], and comes last.
   // f32 accumulation; x is rounded like in `linear`. An expert's weights are read once for all rows
   // that are sent to it.
   virtual void experts(const ConstTensorView& x, const Routed& routed,

@@ -149,7 +149,7 @@ struct Sampling {
   ConstTensorView position;     // [n] i32: with the seed, all that chance depends on
 };
 
-// A router's numbers for each expert; [experts], any compute dtype.
+// A router's numbers for each expert, identities too; [choices], any compute dtype.
 struct RouterTerms {
   // Added to the scores while experts are chosen: to sigmoids, or to the softmax over all experts.
   std::optional<ConstTensorView> choice_bias = {};
@@ -160,7 +160,7 @@ struct RouterTerms {
 struct Routed {
   TensorView ids;      // [n, per_token] i32: the experts, in rising order
   TensorView weights;  // [n, per_token] f32: how much each counts
-  // [experts] u64: adds how many rows chose each expert. Absent: not counted.
+  // [choices] u64: adds how many rows chose each expert. Absent: not counted.
   std::optional<TensorView> counts;
 };
 
@@ -189,6 +189,8 @@ struct ExpertMatrices {
   // [experts] u64: raised, like Backend::amax does, to the largest magnitude that each expert's
   // `down` multiplies. Absent: not measured.
   std::optional<TensorView> down_amax = {};
+  // Experts behind those of `addresses`, whose ids follow: each gives its weight times the row.
+  int64_t identities = 0;
 };
 
 // A convolution of each channel over its own last tokens, or over every `dilation`-th of them.

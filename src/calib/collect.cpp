@@ -154,7 +154,7 @@ class Collector {
   }
 
   std::vector<uint64_t> none_reached() const {
-    return std::vector<uint64_t>(static_cast<size_t>(config_.experts->count));
+    return std::vector<uint64_t>(static_cast<size_t>(config_.experts->choices()));
   }
 
   // The last layer to run stops after K and V: no cache depends on the rest of it.

@@ -25,7 +25,7 @@ bool comes_before_cache(TensorRole role) {
 // The share of a layer's chosen experts that a token goes to.
 double share_of_experts(const ExpertsConfig& experts) {
   return static_cast<double>(experts.routing.per_token - experts.fixed) /
-         static_cast<double>(experts.count - experts.fixed);
+         static_cast<double>(experts.choices() - experts.fixed);
 }
 
 double of_token(const ModelConfig& config, int64_t layer, bool whole) {

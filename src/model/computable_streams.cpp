@@ -64,6 +64,29 @@ void check_hyper(const ModelConfig& config) {
   }
 }
 
+// Checks that experts whose output waits are in blocks for which the forward pass computes them.
+void check_shortcut(const ModelConfig& config) {
+  if (!config.has_shortcut()) return;
+  const BlockConfig& block = config.block;
+  const ExpertsConfig& experts = *config.experts;
+  if (config.streams || config.hyper || config.layer_input_dim > 0 || block.layer_scale ||
+      block.parallel || experts.beside_dense || experts.post_norm || experts.multiplier != 1.0 ||
+      block.norm_place != NormPlace::before) {
+    refuse_computing(config, "the output of experts waits in layers with another way around them",
+                     "one stream, and norms before the blocks alone");
+  }
+  for (int64_t index = 0; index < config.n_layers(); ++index) {
+    if (!config.attends(index) || config.keeps_state(index) || !config.has_dense(index)) {
+      refuse_computing(config, cat("layer ", index, " is beside experts whose output waits"),
+                       "attention and a dense part");
+    }
+    const bool last = index + 1 == config.n_layers();
+    if (!config.has_experts(index) || (!last && !config.has_experts(index + 1))) continue;
+    refuse_computing(config, cat("layer ", index, " has experts whose output waits"),
+                     "a layer without experts behind it");
+  }
+}
+
 // Checks that n-grams are in layers for which the forward pass computes them.
 void check_ngrams(const ModelConfig& config) {
   if (!config.ngrams) return;
@@ -87,6 +110,7 @@ void check_ngrams(const ModelConfig& config) {
 void check_streams_computable(const ModelConfig& config) {
   check_streams(config);
   check_hyper(config);
+  check_shortcut(config);
   check_ngrams(config);
 }
 

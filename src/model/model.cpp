@@ -70,6 +70,7 @@ Forward::Forward(Backend& backend, const ModelConfig& config, int64_t max_rows,
   if (config.streams) streams_.emplace(memory_, config);
   if (config.hyper) hyper_.emplace(memory_, config);
   if (config.ngrams) ngrams_.emplace(memory_, config);
+  if (config.has_shortcut()) shortcut_.emplace(memory_, config);
   if (config.laurel_rank > 0) laurel_.emplace(memory_, config);
   if (config.distances) distances_.emplace(memory_, config, max_positions);
   if (config.experts || config.hyper || config.short_convs || config.block.ffn_scale ||
@@ -135,9 +136,10 @@ void Forward::layer(int64_t index, const LayerWeights& weights, const TensorView
 AttentionInputs Forward::project(int64_t index, const LayerWeights& weights, const TensorView& rows,
                                  const LayerStep& step) {
   if (streams_) streams_->predict(*weights.streams, rows);
-  const TensorView x = streams_ ? streams_->active(rows)
-                       : hyper_ ? hyper_->read(weights.attn_hyper.value(), rows)
-                                : rows;
+  const TensorView x = streams_    ? streams_->active(rows)
+                       : hyper_    ? hyper_->read(weights.attn_hyper.value(), rows)
+                       : shortcut_ ? shortcut_->stream(rows)
+                                   : rows;
   const int64_t n = x.shape[0];
   const LayerDescription& layer = config_.layer(index);
   const int64_t heads = config_.n_heads_of(index), size = layer.k_head_dim;
@@ -256,6 +258,8 @@ void Forward::head(const HeadWeights& weights, const TensorView& x, const ConstT
     streams_->merge(weights.streams, x, rows, chosen);
   } else if (hyper_) {
     hyper_->merge(weights.hyper.value(), x, rows, chosen);
+  } else if (shortcut_) {
+    shortcut_->merge(x, rows, chosen);
   } else {
     backend_.embed(x, rows, chosen);
   }

@@ -23,6 +23,7 @@
 #include "model/parts/state.h"
 #include "model/parts/streams/hyper.h"
 #include "model/parts/streams/ngram_forward.h"
+#include "model/parts/streams/shortcut.h"
 #include "model/parts/streams/streams.h"
 #include "model/weights/weights.h"
 
@@ -98,8 +99,8 @@ class Forward {
   void head(const HeadWeights& weights, const TensorView& x, const ConstTensorView& rows,
             const TensorView& logits);
 
-  // From now on, adds the number of rows sent to each expert to `counts` [experts] u64. Absent:
-  // stops counting.
+  // From now on, adds the number of rows sent to each expert, identities too, to `counts` [choices]
+  // u64. Absent: stops counting.
   void count_experts(const std::optional<TensorView>& counts);
 
   // From now on, `layer` calls `see` with the rows that it projected, before it attends to them.
@@ -125,6 +126,8 @@ class Forward {
   void finish_stream(const LayerWeights& weights, const MixedRows& mixed, const TensorView& x,
                      const LayerStep& step);
   void finish_hyper(const LayerWeights& weights, const MixedRows& mixed, const TensorView& rows);
+  void finish_shortcut(const LayerWeights& weights, const MixedRows& mixed, const TensorView& rows,
+                       const LayerStep& step);
   ConstTensorView heads_output(const LayerWeights& weights, const ConstTensorView& attended,
                                const ConstTensorView& x);
   void add_attended(const LayerWeights& weights, const ConstTensorView& attended,
@@ -153,6 +156,7 @@ class Forward {
   std::optional<StreamsForward> streams_;
   std::optional<HyperForward> hyper_;
   std::optional<NgramForward> ngrams_;
+  std::optional<ShortcutForward> shortcut_;
   std::optional<LaurelForward> laurel_;
   std::optional<AttentionGateForward> attention_gate_;
   std::optional<DistanceForward> distances_;

@@ -19,6 +19,7 @@ void Forward::finish(const LayerWeights& weights, const MixedRows& mixed, const 
         layer_input_term(weights.input.value(), step.input.value(), active), x);
   }
   if (hyper_) return finish_hyper(weights, mixed, x);
+  if (shortcut_) return finish_shortcut(weights, mixed, x, step);
   finish_stream(weights, mixed, x, step);
   if (weights.input) {
     backend_.add(x, layer_input_term(*weights.input, step.input.value(), x), 1.0f);
@@ -37,6 +38,18 @@ void Forward::finish_hyper(const LayerWeights& weights, const MixedRows& mixed,
   const TensorView in = hyper_->read(weights.ffn_hyper.value(), rows);
   hyper_->write(weights.experts ? mix(weights, in) : product(weights.down, hidden(weights, in)),
                 rows);
+}
+
+// The rest of a layer where the output of experts joins the stream one layer later.
+void Forward::finish_shortcut(const LayerWeights& weights, const MixedRows& mixed,
+                              const TensorView& rows, const LayerStep& step) {
+  const TensorView x = shortcut_->stream(rows);
+  add_attended(weights, mixed.attended.value(), x, step);
+  if (weights.experts) shortcut_->keep(mix(weights, x), rows);
+  add_output(weights.down, hidden(weights, x),
+             {weights.ffn_norm_place, weights.ffn_post_norm, config_.block.down_multiplier}, x);
+  if (weights.ends_shortcut) backend_.add(x, shortcut_->kept(rows), 1.0f);
+  shortcut_->put(x, rows);
 }
 
 // The rest of a layer on one stream, without the layer's own input.

@@ -45,6 +45,17 @@ struct Scene {
     weights = test::random_floats(rng, n * k);
   }
 
+  // Takes the matrices from the last `number` experts. REQUIRES that the scene has not run yet.
+  void make_identities(int64_t number) {
+    const int64_t all = std::ssize(addresses) / 3;
+    identities = number;
+    for (int64_t matrix = 2; matrix >= 0; --matrix) {
+      const int64_t end = (matrix + 1) * all;
+      addresses.erase(addresses.begin() + end - number, addresses.begin() + end);
+      matrices.erase(matrices.begin() + end - number, matrices.begin() + end);
+    }
+  }
+
   // Runs rows [first, first + rows).
   std::vector<float> run(Backend& backend, int64_t first, int64_t rows,
                          const std::optional<TensorView>& down_amax = {}) const {
@@ -57,11 +68,11 @@ struct Scene {
     const Tensor table = backend.allocate(DType::u64, Shape{3, std::ssize(addresses) / 3});
     backend.copy_in(table.view(), host_view(addresses, table.view().shape));
     const Tensor out = backend.allocate(DType::f32, Shape{rows, dim});
-    backend.experts(
-        in.view(), {chosen.view(), counted.view(), {}},
-        {table.view(), dtype, hidden_dim, activation, weigh_input, codes,
-         biases ? std::optional(biases->views()) : std::nullopt, swiglu, gated, down_amax},
-        out.view());
+    backend.experts(in.view(), {chosen.view(), counted.view(), {}},
+                    {table.view(), dtype, hidden_dim, activation, weigh_input, codes,
+                     biases ? std::optional(biases->views()) : std::nullopt, swiglu, gated,
+                     down_amax, identities},
+                    out.view());
     return test::floats_of(backend, out.view());
   }
 
@@ -101,6 +112,11 @@ struct Scene {
       std::vector<double> sums(static_cast<size_t>(dim));
       for (int64_t j = 0; j < k; ++j) {
         const int64_t id = ids[static_cast<size_t>(row * k + j)];
+        for (int64_t i = 0; id >= count && i < dim; i += kColumnStep) {
+          sums[static_cast<size_t>(i)] += double{weights[static_cast<size_t>(row * k + j)]} *
+                                          x[static_cast<size_t>(row * dim + i)];
+        }
+        if (id >= count) continue;
         std::vector<double> inner;
         for (int64_t h = 0; h < hidden_dim; ++h) inner.push_back(hidden(row, id, h));
         for (int64_t column = 0; column < dim; column += kColumnStep) {
@@ -135,6 +151,7 @@ struct Scene {
 
   static constexpr int64_t kColumnStep = 9;
   int64_t n, dim, hidden_dim, k;
+  int64_t identities = 0;
   DType dtype;
   Activation activation = Activation::silu;
   bool weigh_input = false;
@@ -300,12 +317,24 @@ TEST_CASE("experts: without gates they equal plain loops in double precision") {
   }
 }
 
+TEST_CASE("experts: those without matrices give the row itself") {
+  for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
+    for (const int64_t rows : {1, 5, 40}) {
+      CAPTURE(rows);
+      Scene scene(rows, 7, 37, 71, 3, dtype);
+      scene.make_identities(4);
+      check_everywhere(scene);
+    }
+  }
+}
+
 TEST_CASE("experts: a row has the same bits whatever is beside it and however many threads") {
   for (const CpuIsa isa : test::available_isas()) {
     CAPTURE(std::string(cpu_isa_name(isa)));
     for (const DType dtype : {DType::f32, DType::bf16}) {
       // Enough rows for several waves, and for experts that two waves share.
       Scene scene(1700, 4, 40, 35, 3, dtype);
+      scene.make_identities(1);
       scene.add_biases();
       scene.swiglu.emplace();
       const auto one = make_cpu_backend(1, isa);

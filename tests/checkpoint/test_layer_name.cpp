@@ -47,6 +47,26 @@ TEST_CASE("layer_name: the one layer of a drafter has no number") {
   CHECK_FALSE(split_layer_name("amidlayer.self_attn.k_proj.weight"));
 }
 
+TEST_CASE("layer_name: two attentions under one number are two layers") {
+  const auto first = split_layer_name("model.layers.12.self_attn.0.k_scale");
+  const auto second = split_layer_name("model.layers.12.self_attn.1.kv_a_proj_with_mqa.weight");
+  REQUIRE((first && second));
+  CHECK(first->layer == 24);
+  CHECK(second->layer == 25);
+  CHECK((first->paired && second->paired));
+  CHECK(in_attention(first->rest) == "k_scale");
+  CHECK(in_attention(second->rest) == "kv_a_proj_with_mqa.weight");
+  CHECK(attention_in(second->rest) == "self_attn.");
+  CHECK(attention_path("model.layers.", "self_attn.", true, 25) == "model.layers.12.self_attn.1.");
+  CHECK(attention_path("model.layers.", "self_attn.", false, 25) == "model.layers.25.self_attn.");
+  for (const char* name : {"model.layers.12.self_attn.2.k_scale", "model.layers.12.mlps.1.up_proj",
+                           "model.layers.12.self_attn.1", "model.layers.12.self_attn.10.k"}) {
+    CAPTURE(name);
+    CHECK(split_layer_name(name)->layer == 12);
+    CHECK_FALSE(split_layer_name(name)->paired);
+  }
+}
+
 TEST_CASE("layer_name: what is of the attention follows any of its names and a dot") {
   CHECK(in_attention("self_attn.k_scale") == "k_scale");
   CHECK(in_attention("mixer.k_proj.weight") == "k_proj.weight");

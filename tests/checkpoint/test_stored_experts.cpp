@@ -15,16 +15,21 @@
 namespace fp8kv {
 namespace {
 
-// The error for a golden's model with `from` in its description replaced by `to` once.
-std::string error_with(const std::string& name, std::string_view from, std::string_view to) {
-  const test::TempDir folder;
+// A golden's model with `from` in its description replaced by `to` once.
+Checkpoint changed_model(const test::TempDir& folder, const std::string& name,
+                         std::string_view from, std::string_view to) {
   std::string text =
       test::read_file(test::source_dir() / "tests/golden/families" / (name + ".json"));
   const size_t at = text.find(from);
   REQUIRE(at != text.npos);
   text.replace(at, from.size(), to);
-  const Checkpoint changed =
-      test::write_golden_model(folder / "model", Json::parse(text, "golden", JsonNumbers::python));
+  return test::write_golden_model(folder / "model",
+                                  Json::parse(text, "golden", JsonNumbers::python));
+}
+
+std::string error_with(const std::string& name, std::string_view from, std::string_view to) {
+  const test::TempDir folder;
+  const Checkpoint changed = changed_model(folder, name, from, to);
   return test::error_of([&] { read_model_config(changed); });
 }
 
@@ -44,6 +49,17 @@ TEST_CASE("stored experts: a dense layer may have the norm of experts' output, a
                    "model.layers.0.post_mlp_norm.weight")
             .ends_with("tensor 'model.layers.0.post_mlp_norm.weight': is not a part of "
                        "AXK1ForCausalLM with this config.json"));
+}
+
+TEST_CASE("stored experts: identities may have matrices, and no expert behind them may") {
+  const std::string name = "model.layers.1.mlp.experts.8.up_proj.weight";
+  CHECK(error_with("longcat-flash", name, "model.layers.1.mlp.experts.9.up_proj.weight")
+            .ends_with("tensor 'model.layers.1.mlp.experts.9.up_proj.weight': is not a part of "
+                       "LongcatFlashForCausalLM with this config.json"));
+  const test::TempDir folder;
+  const Checkpoint without =
+      changed_model(folder, "longcat-flash", name, "model.mtp.layers.0.mlp.up_proj.weight");
+  CHECK(read_model_config(without).experts->identities == 3);
 }
 
 TEST_CASE("stored experts: there are as many experts for images as for text") {

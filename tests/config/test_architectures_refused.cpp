@@ -45,6 +45,7 @@ constexpr const char* kSupported =
     "LagunaForCausalLM, "
     "Lfm2ForCausalLM, "
     "Lfm2MoeForCausalLM, Lfm3ForCausalLM, BailingMoeV3ForCausalLM, BailingHybridForCausalLM, "
+    "LongcatFlashForCausalLM, "
     "MellumForCausalLM, MiMoForCausalLM, MiMoV2FlashForCausalLM, MiMoV2ForCausalLM, "
     "MiniMaxM3SparseForConditionalGeneration, MiniCPM3ForCausalLM, "
     "MinistralForCausalLM, Mistral4ForCausalLM, "

@@ -71,6 +71,19 @@ TEST_CASE("describe_model: a latent is cached once, for all heads, and V is a pa
   CHECK(model.layer(3).feed_forward == FeedForward::experts);
 }
 
+TEST_CASE("describe_model: a LongCat Flash has two layers with a cache for each of its own") {
+  // Published configs have no model_type.
+  const ModelDescription model = describe_model(parsed(R"({
+      "architectures": ["LongcatFlashForCausalLM"], "num_layers": 28, "hidden_size": 6144,
+      "num_attention_heads": 64, "kv_lora_rank": 512, "qk_rope_head_dim": 64,
+      "n_routed_experts": 512})"));
+  CHECK(model.model_type == "longcat_flash");
+  CHECK(model.n_layers() == 56);
+  CHECK(kv_bytes_per_token(model, DType::f8_e4m3) == 56 * 576);
+  CHECK(model.layer(0).feed_forward == FeedForward::experts);
+  CHECK(model.layer(1).feed_forward == FeedForward::gated);
+}
+
 TEST_CASE("describe_model: what cannot be told is an error") {
   const auto refused = [](const char* text) {
     return test::error_of([&] { describe_model(Json::parse(text, "config.json")); });
@@ -78,12 +91,11 @@ TEST_CASE("describe_model: what cannot be told is an error") {
   CHECK(refused("{}") == "config.json: the key 'num_hidden_layers' is missing");
   CHECK(refused(R"({"num_hidden_layers": 2, "num_attention_heads": 4})") ==
         "config.json: the key 'hidden_size' is missing");
-  CHECK(
-      refused(R"({"num_hidden_layers": 2, "kv_lora_rank": 512, "model_type": "longcat_flash"})") ==
-      "config.json: kv_lora_rank: attention through a latent vector (MLA) is not known of "
-      "model_type 'longcat_flash', expected one of axk1, bailing_hybrid, deepseek_v2, "
-      "deepseek_v3, deepseek_v32, kimi_k2, kimi_linear, glm4_moe_lite, glm_moe_dsa, hy_v4, "
-      "hy_v4_vl_text, minicpm3, mistral4, sarvam_mla and youtu");
+  CHECK(refused(R"({"num_hidden_layers": 2, "kv_lora_rank": 512, "model_type": "deepseek_v9"})") ==
+        "config.json: kv_lora_rank: attention through a latent vector (MLA) is not known of "
+        "model_type 'deepseek_v9', expected one of axk1, bailing_hybrid, deepseek_v2, "
+        "deepseek_v3, deepseek_v32, kimi_k2, kimi_linear, glm4_moe_lite, glm_moe_dsa, hy_v4, "
+        "hy_v4_vl_text, longcat_flash, minicpm3, mistral4, sarvam_mla and youtu");
   CHECK(refused(R"({"num_hidden_layers": 2, "kv_lora_rank": 512, "index_topk": 2048,
                     "model_type": "deepseek_v3"})") ==
         "config.json: index_topk: is 2048: a sparse indexer, which chooses what each token sees, "

@@ -141,6 +141,10 @@ HY_V4_SAVED = {**new_keys(without(HY_V4, "enable_ihc", "gated_mla", "gating_type
                "layer_types": ["indexed_attention"] * 3, "n_group": 1, "topk_group": 1, "head_dim": 6, "qk_head_dim": 16,
                "output_router_logits": False, "transformers_version": "5.24.0"}
 HY_V4_TEXT = {**new_keys(HY_V4, mrope_section=[1, 1, 1]), "model_type": "hy_v4_vl_text", "layer_types": ["indexed_attention"] * 3}
+LONGCAT_FLASH = without(family("LongcatFlashForCausalLM", "longcat_flash", num_layers=2, ffn_hidden_size=40, expert_ffn_hidden_size=24, moe_topk=3,
+                               n_routed_experts=6, zero_expert_num=3, zero_expert_type="identity", routed_scaling_factor=1.5, router_bias=False,
+                               attention_bias=False, attention_method="MLA", mla_scale_q_lora=True, mla_scale_kv_lora=True, head_dim=6,
+                               hidden_act="silu", **{**LATENT, **UNTIED, "rms_norm_eps": 0.03}), "num_hidden_layers", "intermediate_size")
 SEED_OSS = family("SeedOssForCausalLM", "seed_oss", head_dim=12, attention_bias=True, attention_out_bias=False, mlp_bias=False,
                   pad_token_id=0, **UNTIED)
 SOLAR_OPEN = family("SolarOpenForCausalLM", "solar_open", head_dim=12, attention_bias=False, moe_intermediate_size=24,
@@ -354,6 +358,13 @@ CASES = {
     "hy-v4-saved": {**HY_V4_SAVED, "hc_mult": 2, "swiglu_limit": 0.9},
     "hy-v4-saved-dense": {**HY_V4_SAVED, "num_hidden_layers": 2, "layer_types": ["indexed_attention"] * 2, "mlp_layer_types": ["dense"] * 2,
                           "indexer_types": ["full", "full"], "index_topk": 64, **TIED},
+    "longcat-flash": LONGCAT_FLASH,
+    "longcat-flash-seven": {**LONGCAT_FLASH, "num_attention_heads": 7, "num_key_value_heads": 7, "hidden_size": 56, "num_layers": 1,
+                            "attention_bias": True, "n_routed_experts": 4, "zero_expert_num": 7, "moe_topk": 4, "routed_scaling_factor": 0.7},
+    "longcat-flash-new-keys": {**without(new_keys(LONGCAT_FLASH, rope_type="yarn", rope_theta=30.0, factor=4.0, original_max_position_embeddings=16,
+                                                  beta_fast=32, beta_slow=1, mscale=0.7, mscale_all_dim=1.3), "zero_expert_type", "router_bias",
+                                         "attention_method", "mla_scale_q_lora", "mla_scale_kv_lora"), "num_layers": 2, "zero_expert_num": 0,
+                               "v_head_dim": 12, "kv_lora_rank": 26, "qk_head_dim": 16, "moe_topk": 2, **TIED},
     "seed-oss": SEED_OSS,
     "seed-oss-no-bias": {**SEED_OSS, **SEVEN, "attention_bias": False, "attention_out_bias": True, "mlp_bias": True},
     "seed-oss-new-keys": {**new_keys(SEED_OSS), "num_key_value_heads": 4, **TIED},

@@ -110,7 +110,8 @@ struct ExpertCase {
   Activation activation = Activation::silu;
   bool gated = true;
   bool weigh_input = false;
-  bool clamped = false;  // biases and a clamped SwiGLU in place of the activation
+  bool clamped = false;     // biases and a clamped SwiGLU in place of the activation
+  bool identities = false;  // some rows choose experts behind those with matrices
 };
 
 struct ExpertOutcome {
@@ -138,7 +139,7 @@ ExpertOutcome run_experts(Backend& backend, const ExpertCase& c, DType activatio
   std::vector<int32_t> ids;
   for (int32_t row = 0; row < c.rows; ++row) {
     ids.push_back(row % 7 == 0 ? 1 : 0);
-    ids.push_back(row % 5 == 0 ? 4 : 2);
+    ids.push_back(c.identities && row % 3 == 0 ? 6 : row % 5 == 0 ? 4 : 2);
   }
   const std::vector<float> x = random_values(1, c.rows * c.dim, c.dtype);
   const std::vector<float> weights = random_values(2, c.rows * kChosen, DType::f32);
@@ -153,6 +154,7 @@ ExpertOutcome run_experts(Backend& backend, const ExpertCase& c, DType activatio
   const Tensor amax = backend.allocate(DType::u64, {kCount});
   ExpertMatrices experts{table.view(), c.dtype, c.hidden_dim, c.activation, c.weigh_input};
   experts.gated = c.gated;
+  experts.identities = c.identities ? 2 : 0;
   experts.down_amax = amax.view();
   if (c.clamped) {
     experts.biases = {gate.view(), up.view(), down.view()};
@@ -209,6 +211,22 @@ TEST_CASE("gpu experts: give the CPU's sums, and a row the same bits whatever is
         CHECK(run_experts(backend, c, c.dtype, first, rows).rows == part);
       }
     });
+  }
+}
+
+TEST_CASE("gpu experts: those without matrices give the row itself") {
+  for (const DType dtype : test::kComputeTypes) {
+    for (const bool weigh_input : {false, true}) {
+      const ExpertCase c{.dtype = dtype, .weigh_input = weigh_input, .identities = true};
+      CAPTURE(std::string(dtype_name(dtype)));
+      CAPTURE(weigh_input);
+      test::on_every_backend([&](Backend& backend) {
+        const ExpertOutcome all = run_experts(backend, c, c.dtype, 0, c.rows);
+        check_experts(c, all);
+        const std::vector<float> part(all.rows.begin() + 3 * c.dim, all.rows.begin() + 4 * c.dim);
+        CHECK(run_experts(backend, c, c.dtype, 3, 1).rows == part);
+      });
+    }
   }
 }
 

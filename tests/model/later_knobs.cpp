@@ -284,6 +284,18 @@ const Knob kKnobs[] = {
      [](ModelConfig& c) { c.experts->routing.scale = 1; }},
     {"rope.pairs, between streams", "hy-v4-seven",
      [](ModelConfig& c) { c.ropes[0].pairs = RopePairs::neighbours; }},
+    {"latent.q_factor", "longcat-flash", [](ModelConfig& c) { c.latent->q_factor = 1; }},
+    {"latent.latent_factor", "longcat-flash-new-keys",
+     [](ModelConfig& c) { c.latent->latent_factor = 1; }},
+    {"experts.shortcut", "longcat-flash", [](ModelConfig& c) { c.experts->shortcut = false; }},
+    {"experts.choice_bias, beside identities", "longcat-flash-seven",
+     [](ModelConfig& c) { c.experts->choice_bias = false; }},
+    {"experts.scale, beside identities", "longcat-flash",
+     [](ModelConfig& c) { c.experts->routing.scale = 1; }},
+    {"rope.pairs, with a shortcut", "longcat-flash",
+     [](ModelConfig& c) { c.ropes[0].pairs = RopePairs::halves; }},
+    {"attention_scale, of a yarn with a shortcut", "longcat-flash-new-keys",
+     [](ModelConfig& c) { c.block.attention_scale = 0.25; }},
     {"latent.norm_eps, beside states", "kimi-linear-q-rank",
      [](ModelConfig& c) { c.latent->norm_eps = 0.1; }},
 };
@@ -291,11 +303,11 @@ const Knob kKnobs[] = {
 // Does not compile with a member more or less: each has a row here or in
 // family_knobs.cpp, or a word here.
 [[maybe_unused]] void all_members_are_known() {
-  // The tensors' shapes give count, hidden_dim, inner_dim and fixed, and their dtypes f32_router.
-  // router_norm always comes with beside_dense.
+  // The tensors' shapes give count, hidden_dim, inner_dim, fixed and identities, and their dtypes
+  // f32_router. router_norm always comes with beside_dense.
   [[maybe_unused]] const auto [count, hidden_dim, inner_dim, routing, choice_bias, shared, fixed,
                                gate, bias, beside, router_norm, f32_router, factors, multiplier,
-                               post_norm] = ExpertsConfig{};
+                               post_norm, identities, shortcut] = ExpertsConfig{};
   // The tensors' shapes give conv_width, steps_by_row and rank.
   [[maybe_unused]] const auto [update, state_norm, skip, conv_bias, state_bias, state_out_bias,
                                multipliers, state_gate, state_eps, most_strength, steps_by_row,
@@ -332,9 +344,9 @@ const Knob kKnobs[] = {
   [[maybe_unused]] const auto [longest, ngram_heads, ngram_dim, least_rows, multiple, files, seed,
                                hashed_vocab, gap, ngram_conv, ngram_layers, ngram_rows] =
       NgramConfig{};
-  // The tensors' shapes give all of these except norm_eps.
-  [[maybe_unused]] const auto [rank, rope_dim, nope_dim, v_dim, q_rank, latent_eps] =
-      LatentConfig{};
+  // The tensors' shapes give all of these except norm_eps and the factors.
+  [[maybe_unused]] const auto [rank, rope_dim, nope_dim, v_dim, q_rank, latent_eps, q_factor,
+                               latent_factor] = LatentConfig{};
   // Only the certificate uses base_grows; it is computed nowhere.
   [[maybe_unused]] const auto [theta, scaling, factor, low, high, context, fast, slow, truncate,
                                attention_factor, dim, pairs, shorts, longs, growth, from,

@@ -46,6 +46,38 @@ TEST_CASE("computable: hyper-connections are around plain blocks alone") {
         }).find("layer 1 has hyper-connections") != std::string::npos);
 }
 
+TEST_CASE("computable: experts whose output waits are in layers before one without experts") {
+  const auto waiting = [](ModelConfig& config) {
+    config.experts.emplace();
+    config.experts->shortcut = true;
+    for (size_t i = 0; i < config.layers.size(); ++i) {
+      config.layers[i].feed_forward = i % 2 == 0 ? FeedForward::experts : FeedForward::gated;
+    }
+  };
+  ModelConfig plain = test::tiny_model();
+  if (plain.layers.size() % 2 != 0) plain.layers.pop_back();
+  waiting(plain);
+  check_computable(plain);
+  const auto refused = [&](const std::function<void(ModelConfig&)>& change) {
+    return test::refusal([&](ModelConfig& config) {
+      config = plain;
+      change(config);
+    });
+  };
+  CHECK(refused([](ModelConfig& config) {
+          config.layers[1].feed_forward = FeedForward::experts;
+        }).find("layer 0 has experts whose output waits") != std::string::npos);
+  CHECK(refused([](ModelConfig& config) {
+          config.layers[1].feed_forward = FeedForward::none;
+        }).find("layer 1 is beside experts whose output waits") != std::string::npos);
+  CHECK(refused([](ModelConfig& config) {
+          config.block.norm_place = NormPlace::around;
+        }).find("with another way around them") != std::string::npos);
+  CHECK(refused([](ModelConfig& config) {
+          config.block.parallel = true;
+        }).find("another way around") != std::string::npos);
+}
+
 TEST_CASE("computable: gated streams and n-grams are in layers without norms") {
   const auto gated = [](ModelConfig& config) {
     config.hyper = HyperConfig{.count = 4, .rank = 3};

@@ -32,7 +32,7 @@ Shape amax_shape(int64_t layers, const ModelConfig& config) {
 }
 
 Shape reached_shape(int64_t layers, const ModelConfig& config) {
-  return {layers, config.experts->count};
+  return {layers, config.experts->choices()};
 }
 
 // The number of KV heads whose magnitudes are counted; 0 if the layer writes no cache.

@@ -27,6 +27,9 @@ std::optional<std::string> unreached_experts(const ModelConfig& config,
   std::vector<std::string> layers;
   for (size_t i = 0; i < reached.size(); ++i) {
     const std::vector<uint64_t>& tokens = reached[i];
+    // Experts without matrices come last.
+    const size_t experts =
+        tokens.size() - static_cast<size_t>(config.experts ? config.experts->identities : 0);
     // The last layer that runs may stop before its experts.
     const bool has_run =
         std::any_of(tokens.begin(), tokens.end(), [](uint64_t n) { return n > 0; });
@@ -34,10 +37,10 @@ std::optional<std::string> unreached_experts(const ModelConfig& config,
       continue;
     }
     std::vector<std::string> missing;
-    for (size_t expert = 0; expert < tokens.size(); ++expert) {
+    for (size_t expert = 0; expert < experts; ++expert) {
       if (tokens[expert] == 0) missing.push_back(cat(expert));
     }
-    n_experts += tokens.size();
+    n_experts += experts;
     n_unreached += missing.size();
     if (!missing.empty()) layers.push_back(cat("layer ", i, ": ", named(missing, ", ")));
   }

@@ -11,7 +11,7 @@ Workspace::Workspace(Backend& backend, const ModelConfig& config, const WindowPl
       chosen(backend, config, {plan.most_rows, plan.total_rows, plan.longest_window}),
       magnitudes(backend.allocate(DType::u64, Shape{3, config.n_kv_heads(), kMagnitudeWords})) {
   if (!config.experts) return;
-  reached = backend.allocate(DType::u64, Shape{config.experts->count});
+  reached = backend.allocate(DType::u64, Shape{config.experts->choices()});
   forward.count_experts(reached.view());
 }
 

@@ -26,7 +26,7 @@ struct Workspace {
   WindowStep rows;  // its memory serves one layer after another
   ChosenTokens chosen;
   Tensor magnitudes;  // sized for the layer with most heads
-  Tensor reached;     // [experts] u64: tokens of each, for models with experts
+  Tensor reached;     // [choices] u64: tokens of each, for models with experts
 };
 
 }  // namespace fp8kv

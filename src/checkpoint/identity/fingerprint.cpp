@@ -35,12 +35,14 @@ struct Stack {
   std::string prefix;     // "model."
   std::string layers;     // "layers.", "h."
   std::string attention;  // "self_attn."
+  bool paired = false;    // see LayerName
   auto operator<=>(const Stack&) const = default;
 };
 
 std::string projection_name(const Stack& stack, int64_t layer, std::string_view projection,
                             std::string_view part) {
-  return cat(layer_path(stack.layers, layer), stack.attention, projection, ".", part);
+  return cat(attention_path(stack.layers, stack.attention, stack.paired, layer), projection, ".",
+             part);
 }
 
 // The parts of a name such as "model.layers.3.self_attn.k_proj.weight".
@@ -63,10 +65,10 @@ std::optional<Place> find_place(std::string_view name, std::string_view layers) 
   if (!known(kProjections, projection) || !known(kParts, rest->substr(dot + 1))) {
     return std::nullopt;
   }
-  const std::string_view attention = parts->rest.substr(0, parts->rest.size() - rest->size());
-  return Place{{std::string(parts->prefix), std::string(layers), std::string(attention)},
-               parts->layer,
-               projection};
+  return Place{
+      {std::string(parts->prefix), std::string(layers), attention_in(parts->rest), parts->paired},
+      parts->layer,
+      projection};
 }
 
 // The stack in which the most layers have K and V; nullopt if no layer has both.

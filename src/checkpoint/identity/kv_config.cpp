@@ -13,19 +13,8 @@ namespace fp8kv {
 namespace {
 
 const char* rope_type(RopeScaling scaling) {
-  switch (scaling) {
-    case RopeScaling::none:
-      return "default";
-    case RopeScaling::linear:
-      return "linear";
-    case RopeScaling::llama3:
-      return "llama3";
-    case RopeScaling::yarn:
-      return "yarn";
-    case RopeScaling::longrope:
-      return "longrope";
-  }
-  return "";
+  constexpr const char* kTypes[] = {"default", "linear", "llama3", "yarn", "longrope"};
+  return kTypes[static_cast<size_t>(scaling)];
 }
 
 // Joins numbers: "1, 1.25".
@@ -106,6 +95,8 @@ void add_latent(const LatentConfig& latent, ConfigNumbers& out) {
   out.add("qk_nope_head_dim", latent.nope_dim);
   out.add("v_head_dim", latent.v_dim);
   out.add("q_lora_rank", latent.q_rank);
+  out.add_unless(1.0, "mla_scale_q_lora", latent.q_factor);
+  out.add_unless(1.0, "mla_scale_kv_lora", latent.latent_factor);
 }
 
 // K and V of later layers depend on what earlier layers attend to.
@@ -294,6 +285,8 @@ void add_experts(const ModelConfig& config, ConfigNumbers& out) {
   out.add_unless(usual.factors, "per_expert_scale", experts.factors);
   out.add_unless(usual.multiplier, "experts_multiplier", experts.multiplier);
   out.add_unless(usual.post_norm, "experts_post_norm", experts.post_norm);
+  out.add_unless(usual.identities, "zero_expert_num", experts.identities);
+  out.add_unless(usual.shortcut, "experts_shortcut", experts.shortcut);
 }
 
 // The clamped SwiGLU of all layers, if nothing but their routed experts has it; else nullptr.

@@ -223,19 +223,32 @@ bool is_of_indexer(std::string_view name, const Checkpoint& checkpoint, const Mo
          has_indexer(language_config(checkpoint.config()));
 }
 
+// The number of an expert that the name in a layer is of; -1 if it is of none.
+int64_t expert_in(std::string_view rest) {
+  constexpr std::string_view kExperts = "mlp.experts.";
+  if (!rest.starts_with(kExperts)) return -1;
+  int64_t number = -1;
+  const std::string_view digits = rest.substr(kExperts.size());
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+  return error == std::errc() ? number : -1;
+}
+
+// Whether the tensor is of an identity, which transformers saves with matrices: LongCat Flash.
+bool is_of_identity(std::string_view name, const ModelConfig& config) {
+  const auto parts = split_layer_name(name);
+  const int64_t expert = parts && config.experts ? expert_in(parts->rest) : -1;
+  return expert >= 0 && parts->prefix == config.model_prefix && expert >= config.experts->count &&
+         expert < config.experts->choices();
+}
+
 // Whether the name in a layer is that of an expert for images. Families whose choice bias has a
 // second row have as many of them as for text, with the numbers behind those.
 bool is_image_expert(std::string_view rest, const ModelConfig& config) {
-  constexpr std::string_view kExperts = "mlp.experts.";
   const bool has_images =
       std::any_of(config.tensors.begin(), config.tensors.end(),
                   [](const TensorRow& row) { return row.form == VectorForm::first_of_two; });
-  if (!has_images || !rest.starts_with(kExperts)) return false;
-  int64_t number = 0;
-  const std::string_view digits = rest.substr(kExperts.size());
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
-  return error == std::errc() && number >= config.experts->count &&
-         number < 2 * config.experts->count;
+  const int64_t number = expert_in(rest);
+  return has_images && number >= config.experts->count && number < 2 * config.experts->count;
 }
 
 // Whether the tensor is in a layer that never uses it: the norm of the experts' output in a layer
@@ -287,7 +300,7 @@ void check_no_others(const Checkpoint& checkpoint, const ModelConfig& config,
     if (is_mask(location.entry)) continue;
     if (is_of_later_layer(name, checkpoint, config) || is_of_unused_cache(name, config)) continue;
     if (is_of_indexer(name, checkpoint, config) || is_of_adapter(name, checkpoint)) continue;
-    if (is_idle_in_layer(name, config)) continue;
+    if (is_idle_in_layer(name, config) || is_of_identity(name, config)) continue;
     if (!weight) {
       throw Error(cat(tensor_of(checkpoint, name), ": ", change, ", which is not computed here"),
                   kUnquantised);

@@ -29,7 +29,8 @@ FeedForward dense_part(const Json& text) {
   const std::string activation = text.get_string("hidden_act", "");
   const bool gated = activation == "silu" || activation == "swigluoai" || activation == "swish" ||
                      type.starts_with("gemma") || type.starts_with("lfm2") ||
-                     type.starts_with("lfm3") || type.starts_with("muse_glimmer");
+                     type.starts_with("lfm3") || type.starts_with("muse_glimmer") ||
+                     type == "longcat_flash";
   return gated ? FeedForward::gated : FeedForward::unknown;
 }
 
@@ -81,6 +82,7 @@ bool is_expert_layer(const Json& text, int64_t layer) {
     return i < each->size() && in_range((*each)[i], 0, 1) == 1;
   }
   if (is_ernie(text)) return is_expert_layer_of_ernie(text, layer);
+  if (type == "longcat_flash") return layer % 2 == 0;
   if (text.has("moe_layers")) return lists(text, "moe_layers", layer);
   const bool one = std::find(kOneDense.begin(), kOneDense.end(), type) != kOneDense.end();
   const bool lfm2 = type == "lfm2_moe";

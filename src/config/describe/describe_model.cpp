@@ -54,9 +54,9 @@ int64_t parse_head_dim(const Json& text, int64_t n_heads) {
 
 // Families with latent attention like DeepSeek V2's, whose layers cache nothing else.
 constexpr std::string_view kLatentTypes[] = {
-    "axk1",          "bailing_hybrid", "deepseek_v2",   "deepseek_v3", "deepseek_v32",
-    "kimi_k2",       "kimi_linear",    "glm4_moe_lite", "glm_moe_dsa", "hy_v4",
-    "hy_v4_vl_text", "minicpm3",       "mistral4",      "sarvam_mla",  "youtu"};
+    "axk1",        "bailing_hybrid", "deepseek_v2", "deepseek_v3", "deepseek_v32",  "kimi_k2",
+    "kimi_linear", "glm4_moe_lite",  "glm_moe_dsa", "hy_v4",       "hy_v4_vl_text", "longcat_flash",
+    "minicpm3",    "mistral4",       "sarvam_mla",  "youtu"};
 
 bool has_latent_attention(const Json& text) {
   const auto rank = text.find("kv_lora_rank");
@@ -113,7 +113,7 @@ ModelDescription describe_model(const Json& config, const Json& text) {
   const bool latent = has_latent_attention(text), indexed = has_indexer(text);
   ModelDescription out;
   out.architecture = architecture_name(config);
-  out.model_type = config.get_string("model_type", "");
+  out.model_type = model_type_of(config);
   const int64_t n_layers = layer_count(text);
   out.n_heads = in_range(at_any(text, {"num_attention_heads", "n_head", "num_heads", "n_heads"}),
                          kLargestDim);

@@ -16,15 +16,15 @@ RoleTensor tensor_of_experts(TensorRole role, const ModelConfig& config, bool ha
     case router_norm:
       return {{config.dim}, has_experts && experts.router_norm};
     case expert_factors:
-      return {{experts.count}, has_experts && experts.factors};
+      return {{experts.choices()}, has_experts && experts.factors};
     case experts_norm:
     case experts_post_norm:
     case dense_post_norm:
       return {{config.dim}, beside};
     case router:
-      return {{experts.count, config.dim}, has_experts, experts.bias};
+      return {{experts.choices(), config.dim}, has_experts, experts.bias};
     case choice_bias:
-      return {{experts.count - experts.fixed}, has_experts && experts.choice_bias};
+      return {{experts.choices() - experts.fixed}, has_experts && experts.choice_bias};
     case fixed_gate:
     case fixed_up:
       return {{experts.hidden_dim, config.dim}, has_experts && experts.fixed > 0};

@@ -12,6 +12,7 @@ namespace {
 using enum TensorRole;
 
 constexpr std::string_view kLayer = "{}";
+constexpr std::string_view kPair = "{pair}";                   // of layers that files number as one
 constexpr std::string_view kDrafterLayer = "model.midlayer.";  // the one layer, without a number
 constexpr std::string_view kExpert = "{e}";
 constexpr std::string_view kHead = "{h}";
@@ -19,7 +20,8 @@ constexpr std::string_view kStream = "{s}";
 constexpr std::string_view kFile = "{f}";
 
 bool is_of_layer(const TensorRow& row) {
-  return row.name.find(kLayer) != row.name.npos || row.name.starts_with(kDrafterLayer);
+  return row.name.find(kLayer) != row.name.npos || row.name.find(kPair) != row.name.npos ||
+         row.name.starts_with(kDrafterLayer);
 }
 
 std::string with_number(const std::string& name, std::string_view place, int64_t number) {
@@ -35,6 +37,7 @@ std::string module_name(const TensorRow& row, const ModelConfig& config, int64_t
   const auto number = static_cast<size_t>(&row - config.tensors.data());
   const bool other = number < config.other_names.size() && config.other_names[number];
   std::string name = with_number(std::string(other ? row.other_name : row.name), kLayer, layer);
+  name = with_number(with_number(name, kPair, layer / 2), "{i}", layer % 2);
   for (const std::string_view place : {kExpert, kHead, kStream, kFile})
     name = with_number(name, place, part);
   if (name.starts_with(kModel)) return config.model_prefix + name.substr(kModel.size());
@@ -141,29 +144,25 @@ void add_tensors(const TensorRow& row, const ModelConfig& config, int64_t layer,
                  std::vector<ModelTensor>& out) {
   const RoleTensor tensor = tensor_of(row.roles.front(), config, layer);
   if (!tensor.exists) return;
-  if (row.name.find(kHead) != row.name.npos) {
-    for (int64_t head = 0; head < tensor.shape[0]; ++head) {
-      add_tensor(row, config, layer, {.head = head}, out);
+  // Adds one for each owner of a kind, if the name has its place.
+  const auto add_each = [&](std::string_view place, int64_t count, int64_t TensorOwner::*kind) {
+    if (row.name.find(place) == row.name.npos) return false;
+    for (int64_t number = 0; number < count; ++number) {
+      TensorOwner owner;
+      owner.*kind = number;
+      add_tensor(row, config, layer, owner, out);
     }
+    return true;
+  };
+  const int64_t heads = tensor.shape.rank() > 0 ? tensor.shape[0] : 0;
+  const int64_t experts = config.experts ? experts_with(row.roles.front(), *config.experts) : 0;
+  if (add_each(kHead, heads, &TensorOwner::head) ||
+      add_each(kStream, config.streams ? config.streams->count - 1 : 0, &TensorOwner::stream) ||
+      add_each(kFile, config.ngrams ? config.ngrams->files : 0, &TensorOwner::file) ||
+      add_each(kExpert, experts, &TensorOwner::expert)) {
     return;
   }
-  if (row.name.find(kStream) != row.name.npos) {
-    for (int64_t stream = 0; stream + 1 < config.streams->count; ++stream) {
-      add_tensor(row, config, layer, {.stream = stream}, out);
-    }
-    return;
-  }
-  if (row.name.find(kFile) != row.name.npos) {
-    for (int64_t file = 0; file < config.ngrams->files; ++file) {
-      add_tensor(row, config, layer, {.file = file}, out);
-    }
-    return;
-  }
-  if (row.name.find(kExpert) == row.name.npos) return add_tensor(row, config, layer, {}, out);
-  const int64_t experts = experts_with(row.roles.front(), *config.experts);
-  for (int64_t expert = 0; expert < experts; ++expert) {
-    add_tensor(row, config, layer, {.expert = expert}, out);
-  }
+  add_tensor(row, config, layer, {}, out);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include "config/values/ernie_vl_terms.h"
 #include "config/values/family_defaults.h"
 #include "config/values/inkling_terms.h"
+#include "config/values/longcat_terms.h"
 #include "config/values/step_terms.h"
 
 namespace fp8kv {
@@ -30,7 +31,13 @@ Json language_config(const Json& config) {
     if (!inner) break;
     text = with_family_defaults(*inner);
   }
-  return with_inkling_terms(with_ernie_vl_terms(with_step_terms(text)), config);
+  return with_inkling_terms(with_longcat_terms(with_ernie_vl_terms(with_step_terms(text))), config);
+}
+
+std::string model_type_of(const Json& config) {
+  const std::string own = config.get_string("model_type", "");
+  if (!own.empty() || wrapped_config(config)) return own;
+  return language_config(config).get_string("model_type", "");
 }
 
 std::optional<Json> find_dtype(const Json& config) {

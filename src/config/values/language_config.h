@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 
 #include "json/json.h"
 
@@ -14,6 +15,10 @@ std::optional<Json> wrapped_config(const Json& config);
 // The object that describes the language model: the config itself if it gives a number of layers,
 // else the config that it wraps. Missing keys get the defaults of the family.
 Json language_config(const Json& config);
+
+// The config's model_type, or "". Published configs of LongCat Flash have none, and get theirs by
+// the architecture.
+std::string model_type_of(const Json& config);
 
 // The member that names the dtype of the weights, in the config or else in its language model.
 std::optional<Json> find_dtype(const Json& config);

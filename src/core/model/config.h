@@ -61,6 +61,9 @@ struct LatentConfig {
   int64_t v_dim = 0;       // size of a V head, which is computed from the latent
   int64_t q_rank = 0;      // size of the vector that Q is made from; 0: Q comes from the input
   double norm_eps = 1e-6;  // for the norms of the latent and of Q's vector
+  // Multiply Q's vector and the latent behind their norms: LongCat. Not with an indexer.
+  double q_factor = 1.0;
+  double latent_factor = 1.0;
   bool operator==(const LatentConfig&) const = default;
 };
 
@@ -224,12 +227,21 @@ struct ModelConfig : ModelDescription {
     return layer(index).feed_forward == FeedForward::experts;
   }
   bool has_dense(int64_t index) const {
-    return has_experts(index) ? experts->beside_dense
+    return has_experts(index) ? experts->beside_dense || experts->shortcut
                               : layer(index).feed_forward != FeedForward::none;
+  }
+
+  // Whether the output of some layers' experts waits until the end of the next layer.
+  bool has_shortcut() const { return experts && experts->shortcut; }
+
+  // Whether the layer adds what the experts of the layer before it gave.
+  bool ends_shortcut(int64_t index) const {
+    return has_shortcut() && index > 0 && has_experts(index - 1);
   }
 
   // The width of a row that goes from layer to layer: all streams together.
   int64_t stream_dim() const {
+    if (has_shortcut()) return 2 * dim;
     return streams ? streams->count * dim : hyper ? hyper->count * dim : dim;
   }
 

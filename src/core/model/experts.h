@@ -41,7 +41,7 @@ struct Routing {
 };
 
 struct ExpertsConfig {
-  int64_t count = 0;
+  int64_t count = 0;       // with matrices
   int64_t hidden_dim = 0;  // hidden width of each expert
   // The routed experts work at this width, between one product that narrows their input and one
   // that widens their output. 0: they work at the width of the stream. Nemotron 3
@@ -63,6 +63,14 @@ struct ExpertsConfig {
   bool factors = false;      // each expert's final weight is multiplied by the expert's own number
   double multiplier = 1.0;   // multiplies the output of routed and shared experts together
   bool post_norm = false;    // that output is normed before it joins the stream: A.X K1
+  // Experts without matrices, with the numbers behind the others. They return their input: LongCat
+  int64_t identities = 0;
+  // The layer has a dense part too, which reads the same normed rows. The experts' output joins the
+  // stream at the end of the next layer, which has no experts: LongCat
+  bool shortcut = false;
+
+  // The experts that a router chooses from.
+  int64_t choices() const { return count + identities; }
 };
 
 }  // namespace fp8kv

@@ -165,7 +165,8 @@ enum class VectorForm {
 struct TensorRow {
   // The name without ".weight" and ".bias". "{}" stands for the number of the layer, "{e}" for the
   // expert, "{h}" for the head, "{s}" for a stream beside the first, "{f}" for one of
-  // NgramConfig::files, from 0 on.
+  // NgramConfig::files, from 0 on. Files may number two layers as one: "{pair}" stands for the
+  // number of the two, and "{i}" for 0 or 1.
   std::string_view name;
   std::vector<TensorRole> roles;  // mostly one
   TensorLayout layout = TensorLayout::rows;

@@ -37,11 +37,17 @@ void LatentForward::project(const LayerWeights& weights, const ConstTensorView& 
                     project_to(latent.k_rope, flat(k)), project_to(latent.latent, flat(v))});
   if (in_two) {
     backend_.norm(first, latent.q_down_norm.value(), first);
+    multiply(first, latent_.q_factor);
     backend_.linear(first, std::array{project_to(weights.attn.q, flat(heads))});
   }
   backend_.norm(flat(v), latent.norm, flat(v));
+  multiply(flat(v), latent_.latent_factor);
   backend_.copy_columns({heads, latent_.nope_dim}, {q, 0}, latent_.rope_dim);
   backend_.linear_heads({heads, 0}, latent.k_up, {q, latent_.rope_dim});
+}
+
+void LatentForward::multiply(const TensorView& x, double factor) {
+  if (factor != 1.0) backend_.scale(x, static_cast<float>(factor), 0.0f);
 }
 
 TensorView LatentForward::values(const LatentWeights& weights, const ConstTensorView& attended) {

@@ -29,6 +29,8 @@ class LatentForward {
   TensorView values(const LatentWeights& weights, const ConstTensorView& attended);
 
  private:
+  void multiply(const TensorView& x, double factor);
+
   Backend& backend_;
   const LatentConfig& latent_;
   const int64_t n_heads_;

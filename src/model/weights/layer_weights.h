@@ -155,6 +155,7 @@ struct LayerWeights {
   std::optional<Xielu> xielu;     // see BlockConfig::xielu
   LayerSwiglu swiglu;             // see ModelConfig::swiglus
   bool feeds_forward = true;      // false: the layer has no feed-forward part
+  bool ends_shortcut = false;     // see ModelConfig::ends_shortcut
   float scale = 1.0f;             // multiplies the stream at the layer's end
   float ffn_scale = 1.0f;         // multiplies the feed-forward part's output
   std::vector<Tensor> storage;

@@ -58,6 +58,16 @@ void set_numbers(const ModelConfig& config, int64_t index, const WeightSource& s
   }
 }
 
+// A layer without weights, with what only the config says.
+LayerWeights empty_layer(const ModelConfig& config, int64_t index) {
+  LayerWeights layer;
+  layer.norm_place = config.norm_place(index);
+  layer.ffn_norm_place = config.ffn_norm_place(index);
+  layer.feeds_forward = config.layer(index).feed_forward != FeedForward::none;
+  layer.ends_shortcut = config.ends_shortcut(index);
+  return layer;
+}
+
 // Finishes the experts of a layer: their addresses, and the choice of those that are fixed.
 void finish_experts(const ExpertsConfig& config, LayerExperts& experts,
                     const WeightSource& source) {
@@ -101,10 +111,7 @@ std::vector<ModelTensor> needed_tensors(const ModelConfig& config, int64_t index
 
 LayerWeights make_layer_weights(const ModelConfig& config, int64_t index, LayerPart part,
                                 const WeightSource& source) {
-  LayerWeights layer;
-  layer.norm_place = config.norm_place(index);
-  layer.ffn_norm_place = config.ffn_norm_place(index);
-  layer.feeds_forward = config.layer(index).feed_forward != FeedForward::none;
+  LayerWeights layer = empty_layer(config, index);
   std::map<TensorRole, TensorView> joined_rows;  // joins tensors that files have one by one
   for (const ModelTensor& needed : needed_tensors(config, index, part)) {
     const auto [view, codes, is_decoded] = source.find(needed);

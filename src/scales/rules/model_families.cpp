@@ -56,6 +56,7 @@ constexpr ModelFamily kFamilies[] = {
     {"olmo_hybrid", Family::olmo_hybrid, Names::both},
     {"kimi_linear", Family::kimi_linear, Names::projections},
     {"bailing_hybrid", Family::ling3, Names::projections},
+    {"longcat_flash", Family::longcat, Names::projections},
     {"qwen4_exp", Family::qwen4_exp, Names::both},
     {"qwen4_exp_text", Family::qwen4_exp, Names::both},
     {"inkling_mm_model", Family::inkling, Names::apart},

@@ -11,6 +11,7 @@
 #include "checkpoint/layer_name.h"
 #include "checkpoint/linear_modules.h"
 #include "checkpoint/quant_config.h"
+#include "config/values/language_config.h"
 #include "scales/rules/model_families.h"
 #include "scales/rules/runtime_models.h"
 #include "scales/scale_names.h"
@@ -177,7 +178,7 @@ void add_config(const ModelFiles& model, FactSet& facts) {
   if (quant.method == QuantMethod::other) add_other_method(quant, facts);
   const std::string dtype = text_at(model.config, "kv_cache_torch_dtype");
   facts.add(Fact::torch_dtype, dtype == "float8_e4m3fn" || dtype == "float8_e4m3fnuz");
-  const std::string type = text_at(model.config, "model_type");
+  const std::string type = model_type_of(model.config);
   facts.add(Fact::llama_baichuan_phi3, type == "llama" || type == "baichuan" || type == "phi3");
   const bool drafts = is_drafter(model.tensors);
   if (const ModelFamily* family = find_family(type)) facts.set_family(family->family);

@@ -130,6 +130,7 @@ constexpr RuntimeModel kModels[] = {
     {"MiniCPM3ForCausalLM", "minicpm3", {always, always, never, from({5, 13})}},
     {"SarvamMLAForCausalLM", "sarvam_mla", {from({0, 18}), from({0, 5, 10}), never, from({5, 24})}},
     {"AXK1ForCausalLM", "axk1", {from({0, 17}), never, never, from({5, 15})}},
+    {"LongcatFlashForCausalLM", "longcat_flash", {from({0, 11}), from({0, 5, 2}), never, from({4, 57, 1})}},
     {"SarvamMoEForCausalLM", "sarvam_moe", {from({0, 18}), from({0, 5, 10}), never, from({5, 24})}},
     {"Cohere2MoeForCausalLM", "cohere2_moe", {from({0, 21}), from({0, 5, 13}), never, from({5, 9})}},
     {"Lfm2ForCausalLM", "lfm2", {from({0, 10, 2}), from({0, 5, 9}), never, from({4, 54})}},

@@ -13,6 +13,7 @@
 #include "checkpoint/hf_quant.h"
 #include "checkpoint/layer_name.h"
 #include "checkpoint/linear_modules.h"
+#include "config/values/language_config.h"
 #include "files/file.h"
 #include "json/json.h"
 #include "scales/rules/model_families.h"
@@ -81,7 +82,7 @@ void check_nvfp4_form(const Checkpoint& checkpoint, const InjectTarget& target,
                      ", and only a config of ModelOpt asks vLLM for an NVFP4 cache"),
                  "inject into the unquantised model, or write a scale file, the target 'json'");
   }
-  const std::string type = checkpoint.config().get_string("model_type", "");
+  const std::string type = model_type_of(checkpoint.config());
   const ModelFamily* family = find_family(type);
   if (!family || !family->one_matrix) return;
   refuse_nvfp4(cat("they stand beside k_proj and v_proj, which ", type, " does not have"),
@@ -94,7 +95,7 @@ Naming naming_of(const Checkpoint& checkpoint, const InjectTarget& target, Quant
   naming.fused = target.fused && (own_block || !target.apart);
   if (!target.apart) return naming;
   const bool compressed = own_block || method == QuantMethod::compressed_tensors;
-  const std::string type = checkpoint.config().get_string("model_type", "");
+  const std::string type = model_type_of(checkpoint.config());
   const ModelFamily* family = find_family(type);
   const bool one_matrix = family && family->one_matrix;
   const bool by_family =

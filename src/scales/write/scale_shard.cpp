@@ -23,7 +23,7 @@ std::string block_of_k(std::string_view rest) {
   const auto name = in_attention(rest);
   const bool of_k = name && std::any_of(std::begin(kProjections), std::end(kProjections),
                                         [&](std::string_view k) { return name->starts_with(k); });
-  return of_k ? std::string(rest.substr(0, rest.size() - name->size())) : "";
+  return of_k ? attention_in(rest) : "";
 }
 
 using Names = std::set<std::string>;
@@ -54,7 +54,7 @@ int64_t total_size(const Checkpoint& checkpoint, const Names& dropped, uint64_t 
 }  // namespace
 
 std::string AttentionName::at(size_t layer) const {
-  return layer_path(stack, static_cast<int64_t>(layer)) + block;
+  return attention_path(stack, block, paired, static_cast<int64_t>(layer));
 }
 
 AttentionName attention_of(const Checkpoint& checkpoint, const KvScales& scales) {
@@ -66,7 +66,8 @@ AttentionName attention_of(const Checkpoint& checkpoint, const KvScales& scales)
     const auto parts = split_layer_name(name);
     const std::string block = parts ? block_of_k(parts->rest) : "";
     if (block.empty()) continue;
-    stacks[{cat(parts->prefix, parts->layers), block}].insert(static_cast<size_t>(parts->layer));
+    stacks[{cat(parts->prefix, parts->layers), block, parts->paired}].insert(
+        static_cast<size_t>(parts->layer));
   }
   const std::string folder = quote(checkpoint.folder().string());
   const auto missing_in = [&](const std::set<size_t>& stack) {

@@ -20,8 +20,9 @@ inline constexpr const char* kScaleShard = "model-kv-scales.safetensors";
 // The names around a layer's number: "model.layers." and "self_attn.", or "transformer.h." and
 // "attn.".
 struct AttentionName {
-  std::string stack;  // before the layer's number
-  std::string block;  // behind the layer's number
+  std::string stack;    // before the layer's number
+  std::string block;    // behind the layer's number
+  bool paired = false;  // see LayerName
   auto operator<=>(const AttentionName&) const = default;
 
   std::string at(size_t layer) const;

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <span>
 
+#include "backend/cpu/products/cpu_identities.h"
 #include "backend/cpu/products/cpu_products.h"
 #include "base/error.h"
 
@@ -158,17 +159,20 @@ class Experts {
   // Sorts all sent rows by expert, then by row.
   void sort(const Routed& routed) {
     const auto n_experts = static_cast<size_t>(matrices_.addresses.shape[1]);
+    const auto choices = n_experts + static_cast<size_t>(matrices_.identities);
     const int64_t k = routed.ids.shape[1], n = routed.ids.shape[0] * k;
     const auto* ids = routed.ids.as<const int32_t>();
+    const auto is_identity = [&](int64_t i) { return static_cast<size_t>(ids[i]) >= n_experts; };
     begins_.assign(n_experts + 1, 0);
     for (int64_t i = 0; i < n; ++i) {
-      FP8KV_ASSERT(ids[i] >= 0 && static_cast<size_t>(ids[i]) < n_experts);
-      ++begins_[static_cast<size_t>(ids[i]) + 1];
+      FP8KV_ASSERT(ids[i] >= 0 && static_cast<size_t>(ids[i]) < choices);
+      if (!is_identity(i)) ++begins_[static_cast<size_t>(ids[i]) + 1];
     }
     for (size_t i = 0; i < n_experts; ++i) begins_[i + 1] += begins_[i];
     std::vector<int64_t> next = begins_;
-    sent_.resize(static_cast<size_t>(n));
+    sent_.resize(static_cast<size_t>(begins_.back()));
     for (int64_t i = 0; i < n; ++i) {
+      if (is_identity(i)) continue;
       const auto at = static_cast<size_t>(next[static_cast<size_t>(ids[i])]++);
       const float weight = routed.weights.as<const float>()[i];
       sent_[at] = {static_cast<int32_t>(i / k), matrices_.weigh_input ? weight : 1.0f,
@@ -385,6 +389,8 @@ void cpu_experts(const CpuContext& cpu, ExpertScratch& scratch, const RoutedRows
   const ProductMethod method = product_method(
       cpu.kernels, {matrices.dtype, coded, x.shape[0], cpu.computed_as.rows}, RowsCome::in_parts);
   Experts(cpu, scratch, rows, matrices, method.form).run(routed, method.dots);
+  if (matrices.identities == 0) return;
+  cpu_add_identities(cpu, x, routed, matrices.addresses.shape[1], out);
 }
 
 }  // namespace fp8kv

@@ -45,6 +45,7 @@ Architecture lfm2_moe();
 Architecture lfm3();
 Architecture ling3();
 Architecture ling3_saved();
+Architecture longcat_flash();
 Architecture mellum();
 Architecture mimo();
 Architecture mimo_v2();
@@ -119,6 +120,7 @@ std::span<const Architecture> family_rows() {
       lfm3(),
       ling3(),
       ling3_saved(),
+      longcat_flash(),
       mellum(),
       mimo(),
       mimo_v2(),

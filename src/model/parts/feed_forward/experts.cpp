@@ -12,7 +12,7 @@ ExpertsForward::ExpertsForward(ForwardMemory& memory, const ModelConfig& config)
       experts_(*config.experts),
       activation_(config.block.activation),
       gated_(config.block.gated) {
-  logits_ = memory.rows(DType::f32, experts_.count);
+  logits_ = memory.rows(DType::f32, experts_.choices());
   ids_ = memory.rows(DType::i32, experts_.routing.per_token);
   chosen_weights_ = memory.rows(DType::f32, experts_.routing.per_token);
   if (experts_.f32_router) wide_.emplace(memory, config.dim);
@@ -51,7 +51,8 @@ void ExpertsForward::run(const LayerExperts& weights, const ConstTensorView& x,
                                 .codes = weights.codes,
                                 .biases = weights.biases,
                                 .swiglu = weights.swiglu.routed,
-                                .gated = gated_};
+                                .gated = gated_,
+                                .identities = experts_.identities};
   const Routed routed = chosen(x.shape[0]);
   if (weights.in) {
     const TensorView inner = inner_.first(x.shape[0]), made = inner_made_.first(x.shape[0]);

@@ -23,7 +23,7 @@ class ExpertsForward {
   // [n, dim].
   void run(const LayerExperts& weights, const ConstTensorView& x, const TensorView& out);
 
-  // From now on, adds the number of rows sent to each expert to `counts` [experts] u64.
+  // From now on, adds the number of rows sent to each expert to `counts` [choices] u64.
   void count(const std::optional<TensorView>& counts) { counts_ = counts; }
 
  private:
@@ -34,13 +34,13 @@ class ExpertsForward {
   const ExpertsConfig& experts_;
   const Activation activation_;
   const bool gated_;
-  Tensor logits_;                     // [max_rows, experts] f32
+  Tensor logits_;                     // [max_rows, choices] f32
   Tensor ids_, chosen_weights_;       // [max_rows, per_token] i32, f32
   std::optional<WideRows> wide_;      // [dim]; with f32_router
   Tensor inner_, inner_made_;         // [max_rows, inner_dim]; empty without inner_dim
   Tensor shared_gate_, shared_up_;    // [max_rows, shared_hidden_dim]; empty without such one
   Tensor shared_weights_;             // [max_rows, 1] f32
-  std::optional<TensorView> counts_;  // [experts] u64
+  std::optional<TensorView> counts_;  // [choices] u64
 };
 
 }  // namespace fp8kv

@@ -8,28 +8,6 @@
 #include "model/parts/streams/stream_rows.h"
 
 namespace fp8kv {
-namespace {
-
-// A row with all its streams as one head, for copy_columns.
-template <typename View>
-View as_one_head(const View& x) {
-  return {x.data, x.dtype, Shape{x.shape[0], 1, x.shape.elements() / x.shape[0]}};
-}
-
-void copy_stream(Backend& backend, const ConstTensorView& x, int64_t stream,
-                 const TensorView& out) {
-  const int64_t dim = out.shape[1];
-  backend.copy_columns({as_one_head(x), stream * dim}, {as_one_head(out), 0}, dim);
-}
-
-void put_stream(Backend& backend, const ConstTensorView& from, int64_t stream,
-                const TensorView& x) {
-  const int64_t dim = from.shape[1];
-  backend.copy_columns({as_one_head(from), 0}, {as_one_head(x), stream * dim}, dim);
-}
-
-}  // namespace
-
 void spread_streams(Backend& backend, const ConstTensorView& embedded,
                     std::span<const Tensor> weights, const TensorView& scratch,
                     const TensorView& out) {

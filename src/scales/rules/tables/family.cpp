@@ -47,6 +47,7 @@ constexpr std::array<NamedFamily, kFamilyCount> kFamilyNames = {{
     {Family::olmo_hybrid, "olmo_hybrid"},
     {Family::kimi_linear, "kimi_linear"},
     {Family::ling3, "ling3"},
+    {Family::longcat, "longcat"},
     {Family::qwen4_exp, "qwen4_exp"},
     {Family::inkling, "inkling"},
     {Family::drafter, "drafter"},

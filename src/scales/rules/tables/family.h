@@ -46,6 +46,7 @@ enum class Family : uint8_t {
   olmo_hybrid,
   kimi_linear,  // an MLA cache, in a few layers
   ling3,        // likewise
+  longcat,      // an MLA cache, two for each layer of config.json
   qwen4_exp,
   inkling,
   drafter,  // EAGLE-3: serves beside another model
