@@ -34,7 +34,7 @@ struct ConvArguments {
 
 void causal_conv(Stream stream, DType dtype, const ConvArguments& arguments);
 
-// See Recurrence. REQUIRES k_dim <= kMostStateRows.
+// See Recurrence. REQUIRES k_dim <= kMostStateRows. Comments give the shapes without by_element.
 struct RecurrenceArguments {
   const void* q = nullptr;          // [n, k_heads, k_dim]
   const void* k = nullptr;          // [n, k_heads, k_dim], q's type
@@ -55,6 +55,7 @@ struct RecurrenceArguments {
   float most_strength = 1.0f;
   float least_log_decay = 0.0f;  // 0: none
   bool by_row = false;           // each row of a state decays by its own step
+  bool by_element = false;       // see Recurrence
   StateUpdate update = StateUpdate::delta;
   bool unit = false;
   int32_t k_heads = 0;

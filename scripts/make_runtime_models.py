@@ -55,6 +55,7 @@ HunYuanDenseV1ForCausalLM hunyuan_v1_dense
 HunYuanMoEV1ForCausalLM hunyuan_v1_moe
 OlmoForCausalLM olmo
 Jais2ForCausalLM jais2
+JambaForCausalLM jamba
 AfmoeForCausalLM afmoe
 MiMoV2ForCausalLM mimo_v2
 BailingMoeV3ForCausalLM bailing_hybrid                               BailingHybridForCausalLM bailing_hybrid

@@ -16,6 +16,22 @@ StateRows state_rows(const Batch& batch) {
   return rows;
 }
 
+// Whether steps, rates and skips are those of heads, of rows or of columns.
+bool fits_steps(const Recurrence& args) {
+  const int64_t heads = args.v.shape[1], steps = args.step.shape[1], k_dim = args.k.shape[2];
+  const int64_t rates = args.a_log.shape.elements();
+  const int64_t skips = args.skip ? args.skip->shape.elements() : -1;
+  if (args.by_element) {
+    const bool plain = args.update == StateUpdate::add && !args.unit && !args.strength &&
+                       args.least_log_decay == 0.0f;
+    return plain && steps == heads * args.v.shape[2] && rates == steps * k_dim &&
+           k_dim <= kMostRatedRows && (skips < 0 || skips == steps);
+  }
+  const bool by_row = steps == heads * k_dim && heads == args.k.shape[1];
+  return rates == heads && (skips < 0 || skips == heads) && (steps == heads || by_row) &&
+         (args.least_log_decay == 0.0f || (steps != heads && args.strength));
+}
+
 }  // namespace
 
 void GpuBackend::causal_conv(const TensorView& x, const CausalConv& conv, const Batch& batch) {
@@ -65,11 +81,7 @@ void GpuBackend::recur(const Recurrence& args, const Batch& batch, const TensorV
   arguments.rows = state_rows(batch);
   require(args.k.shape == args.q.shape && args.v.shape == out.shape &&
               args.v.shape[1] % args.k.shape[1] == 0 && args.k.shape[2] <= kMostStateRows &&
-              (!args.skip || args.skip->shape.elements() == args.v.shape[1]) &&
-              args.step_bias.shape.elements() == steps &&
-              (args.least_log_decay == 0.0f || (steps != args.v.shape[1] && args.strength)) &&
-              (steps == args.v.shape[1] || (steps == args.v.shape[1] * args.k.shape[2] &&
-                                            args.v.shape[1] == args.k.shape[1])) &&
+              args.step_bias.shape.elements() == steps && fits_steps(args) &&
               args.v.shape[1] <= kMostAcross && arguments.rows.n_seqs <= kMostAcross,
           "recur", "shapes do not fit");
   arguments.q = args.q.data;
@@ -89,7 +101,8 @@ void GpuBackend::recur(const Recurrence& args, const Batch& batch, const TensorV
   arguments.most_step = args.most_step;
   arguments.most_strength = args.most_strength;
   arguments.least_log_decay = args.least_log_decay;
-  arguments.by_row = steps != args.v.shape[1];
+  arguments.by_element = args.by_element;
+  arguments.by_row = !args.by_element && steps != args.v.shape[1];
   arguments.state = args.state.as<float>();
   arguments.out = out.data;
   arguments.update = args.update;

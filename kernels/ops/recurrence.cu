@@ -196,6 +196,67 @@ __global__ void recur_kernel(RecurrenceArguments arguments) {
   for (int i = 0; i < k_dim; ++i) kept[i * kColumns + lane] = state[i * kColumns + lane];
 }
 
+// Shared memory of a block of recur_elements_kernel: the state and its rates, Q and K.
+constexpr size_t recur_elements_bytes(int k_dim) {
+  return (static_cast<size_t>(k_dim * (2 * kColumns + 2)) * sizeof(float) + 15) / 16 * 16;
+}
+
+// Each column has a step, and each element of a state a rate.   Same blocks as recur_kernel.
+template <typename T>
+__global__ void recur_elements_kernel(RecurrenceArguments arguments) {
+  after_previous();
+  Shared shared;
+  const int k_dim = arguments.k_dim, lane = lane_index();
+  float* state = shared.take<float>(k_dim * (2 * kColumns + 2));
+  float* rates = state + k_dim * kColumns;
+  float* q = rates + k_dim * kColumns;
+  float* k = q + k_dim;
+  const int block = block_index().x, head = block_index().y;
+  const int n_blocks = grid_size().x, v_heads = arguments.v_heads;
+  const OfSequence of = of_sequence(arguments.rows, block_index().z);
+  const int64_t before = ((of.slot * v_heads + head) * n_blocks + block) * k_dim;
+  float* kept = of.slot < 0 ? nullptr : arguments.state + before * kColumns;
+  const int column = block * kColumns + lane;
+  const bool has_column = lane < kColumns, counts = has_column && column < arguments.v_dim;
+  const int64_t channel = int64_t{head} * arguments.v_dim + column;
+  for (int i = 0; has_column && i < k_dim; ++i) {
+    state[i * kColumns + lane] = of.begins ? 0.0f : kept[i * kColumns + lane];
+    if (!counts) continue;
+    rates[i * kColumns + lane] =
+        -exp_exact(number_at(arguments.a_log, arguments.a_log_dtype, channel * k_dim + i));
+  }
+  const auto number = [&](const void* from, DType dtype) {
+    return counts && from != nullptr ? number_at(from, dtype, channel) : 0.0f;
+  };
+  const float bias = number(arguments.step_bias, arguments.step_bias_dtype);
+  const bool skips = arguments.skip != nullptr;
+  const float skip = number(arguments.skip, arguments.skip_dtype);
+  const int k_head = head / (v_heads / arguments.k_heads);
+  for (int64_t row = of.first; row < of.end; ++row) {
+    const int64_t k_at = (row * arguments.k_heads + k_head) * k_dim;
+    for (int i = lane; i < k_dim; i += kWarp) {
+      q[i] = static_cast<const T*>(arguments.q)[k_at + i].value();
+      k[i] = static_cast<const T*>(arguments.k)[k_at + i].value();
+    }
+    warp_sync();
+    if (counts) {
+      const int64_t at = row * v_heads * arguments.v_dim + channel;
+      const float step = step_at(arguments, at, bias);
+      const float v = static_cast<const T*>(arguments.v)[at].value(), taken = v * step;
+      float read = 0.0f;
+      for (int i = 0; i < k_dim; ++i) {
+        float& cell = state[i * kColumns + lane];
+        cell = fused(cell, exp_exact(rates[i * kColumns + lane] * step), k[i] * taken);
+        read = fused(q[i], cell, read);
+      }
+      static_cast<T*>(arguments.out)[at] = T::of(skips ? fused(skip, v, read) : read);
+    }
+    warp_sync();
+  }
+  if (of.slot < 0 || !has_column) return;
+  for (int i = 0; i < k_dim; ++i) kept[i * kColumns + lane] = state[i * kColumns + lane];
+}
+
 }  // namespace
 
 void causal_conv(Stream stream, DType dtype, const ConvArguments& arguments) {
@@ -213,6 +274,10 @@ void recur(Stream stream, DType dtype, const RecurrenceArguments& arguments) {
     const Grid grid{static_cast<unsigned>(state_blocks(arguments.v_dim)),
                     static_cast<unsigned>(arguments.v_heads),
                     static_cast<unsigned>(arguments.rows.n_seqs)};
+    if (arguments.by_element) {
+      return launch("recur", recur_elements_kernel<T>, grid, kWarp,
+                    recur_elements_bytes(arguments.k_dim), stream, arguments);
+    }
     const auto kernel = arguments.by_row ? recur_kernel<T, true> : recur_kernel<T, false>;
     launch("recur", kernel, grid, kWarp, recur_bytes(arguments.k_dim, arguments.by_row), stream,
            arguments);

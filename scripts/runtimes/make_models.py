@@ -75,6 +75,8 @@ FAMILIES = {
                         num_shared_experts=1, mla_use_nope=True,
                         linear_attn_config=dict(full_attn_layers=[2], kda_layers=[1, 3], head_dim=64, num_heads=4, short_conv_kernel_size=4)),
     "axk1": dict(MLA),
+    "jamba": dict(HEADS, intermediate_size=512, num_hidden_layers=4, attn_layer_period=4, attn_layer_offset=1, expert_layer_period=2,
+                  expert_layer_offset=1, num_experts=4, num_experts_per_tok=2, mamba_d_state=16),
     "longcat_flash": dict({**HEADS, "num_key_value_heads": 4}, num_layers=2, ffn_hidden_size=512, expert_ffn_hidden_size=128, moe_topk=2, n_routed_experts=8, zero_expert_num=4,
                           kv_lora_rank=64, q_lora_rank=64, qk_nope_head_dim=64, qk_rope_head_dim=32, head_dim=32, v_head_dim=64),
     "bailing_hybrid": dict(MLA, num_hidden_layers=4, layer_group_size=2, head_dim=64),

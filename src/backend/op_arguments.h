@@ -219,7 +219,7 @@ struct Recurrence {
   ConstTensorView q, k;  // [n, k_heads, k_dim], activation dtype; k_dim <= kMostStateRows
   ConstTensorView v;     // [n, v_heads, v_dim], activation dtype
   // [n, v_heads] f32; or [n, v_heads * k_dim], which REQUIRES StateUpdate::delta and v_heads ==
-  // k_heads.
+  // k_heads; or with by_element [n, v_heads * v_dim].
   ConstTensorView step;
   std::optional<ConstTensorView> strength;  // [n, v_heads] f32
   float most_strength = 1.0f;
@@ -235,6 +235,10 @@ struct Recurrence {
   // Scales Q and K to length 1, with kUnitEps added to the squared length. Then divides Q by the
   // root of k_dim.
   bool unit = false;
+  // Mamba-1: each column of a state has a step, and each element a rate: a_log [v_heads * v_dim,
+  // k_dim], skip [v_heads * v_dim]. REQUIRES StateUpdate::add, no strength, k_dim <=
+  // kMostRatedRows, and not `unit`.
+  bool by_element = false;
   TensorView state;  // [slots, state_elements] f32; see core/model/recurrence.h and Batch::states
 };
 

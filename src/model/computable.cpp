@@ -244,6 +244,17 @@ void check_states(const ModelConfig& config) {
     refuse(config, cat("decays have the least logarithm ", state.least_log_decay),
            "one below 0, where rows decay by steps of their own");
   }
+  const bool one_head = state.k_heads == 1 && state.v_heads == 1;
+  if (state.from_v &&
+      (state.update != StateUpdate::add || state.steps_by_row || !one_head || state.rank == 0 ||
+       state.norm != StateNorm::none || state.multipliers != StateMultipliers())) {
+    refuse(config, "Q, K and steps of a state come from V",
+           "StateUpdate::add, one head, a rank, and neither multipliers nor norms of the output");
+  }
+  if (state.from_v && state.k_dim > kMostRatedRows) {
+    refuse(config, cat("a state has ", state.k_dim, " rows with rates of their own"),
+           cat(kMostRatedRows, " at most"));
+  }
   if (!state.steps_by_row) return;
   if (state.update == StateUpdate::delta && state.k_heads == state.v_heads) return;
   refuse(config, "rows of a state decay by steps of their own",

@@ -36,6 +36,17 @@ std::vector<Named> scenes() {
                  {.k_heads = 3, .k_dim = 9, .v_heads = 3, .by_row = true, .most_strength = 2.0f}});
   all.push_back({"delta, with decays that have a least logarithm",
                  {.k_heads = 3, .v_heads = 3, .by_row = true, .least_log_decay = -1.5f}});
+  all.push_back({"add, with a rate for each element",
+                 {.update = StateUpdate::add, .skip = true, .by_element = true}});
+  all.push_back({"add, with a rate for each element of one head",
+                 {.update = StateUpdate::add,
+                  .k_heads = 1,
+                  .k_dim = 16,
+                  .v_heads = 1,
+                  .v_dim = 70,
+                  .by_element = true,
+                  .least_step = 0.5f,
+                  .most_step = 0.9f}});
   all.push_back({"a long sequence that is not kept",
                  {.k_dim = 32, .lengths = {200}, .slots = {-1}, .n_slots = 1}});
   for (Named& each : all) each.scene.randomise(7);
@@ -81,6 +92,10 @@ TEST_CASE("recur and causal_conv: how rows are cut into steps changes no bit") {
       CHECK(test::run_steps(*threads, by_row, one_by_one) ==
             test::run_steps(*backend, by_row, {whole_step(by_row)}));
     }
+    RecurrenceScene by_element{.update = StateUpdate::add, .skip = true, .by_element = true};
+    by_element.randomise(17);
+    CHECK(test::run_steps(*threads, by_element, one_by_one) ==
+          test::run_steps(*backend, by_element, {whole_step(by_element)}));
     RecurrenceScene unkept = scene;
     unkept.slots = {-1, -1, -1};
     CHECK(test::run_steps(*threads, unkept, {whole_step(unkept)}).same_rows(whole));

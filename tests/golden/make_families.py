@@ -977,7 +977,7 @@ def has_layers_of_kinds(config):
     """Layers that keep a state or the keys of an indexer: a cache has to be told."""
     return bool({"linear_num_key_heads", "mamba_n_heads", "mamba_num_heads", "index_topk", "index_topk_blocks", "sparse_attention_config",
                  "linear_num_heads", "linear_attn_config"} & set(text_of(config))) or \
-        config["model_type"].startswith(("bailing_hybrid", "inkling", "lfm2", "lfm3", "olmo_hybrid"))
+        config["model_type"].startswith(("bailing_hybrid", "inkling", "jamba", "lfm2", "lfm3", "olmo_hybrid"))
 
 
 def whole_cache(model):
@@ -988,6 +988,8 @@ def whole_cache(model):
 
     config = copy.deepcopy(model.config)
     text = config.get_text_config()
+    if text.model_type == "jamba":  # has no windows, and no layer_types that can be set
+        return transformers.DynamicCache(config=config)
     text.layer_types = [each.replace("sliding_attention", "full_attention").replace("hybrid_sliding", "hybrid") for each in text.layer_types] if text.layer_types else None
     return transformers.DynamicCache(config=config)
 

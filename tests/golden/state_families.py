@@ -86,6 +86,9 @@ INKLING_PLAIN = {**without(INKLING, "torch_dtype", "layer_types", "mlp_layer_typ
                  "dtype": "float32", "num_hidden_layers": 6, "hidden_size": 24, "num_key_value_heads": 4, "swa_num_attention_heads": 4,
                  "log_scaling_n_floor": 3, "swa_num_key_value_heads": 2, "moe_intermediate_size": 20, "n_routed_experts": 4}
 
+JAMBA = without(family("JambaForCausalLM", "jamba", num_hidden_layers=4, attn_layer_period=4, attn_layer_offset=2, expert_layer_period=2, expert_layer_offset=1,
+                       num_experts=5, num_experts_per_tok=2, mamba_d_state=5, mamba_d_conv=4, mamba_expand=2, mamba_dt_rank="auto", mamba_conv_bias=True,
+                       mamba_proj_bias=False, hidden_act="silu", rms_norm_eps=0.03, pad_token_id=0, **UNTIED), "rope_theta")
 CASES = {
     "inkling": INKLING,
     "inkling-seven": INKLING_SEVEN,
@@ -109,6 +112,12 @@ CASES = {
     "lfm3-plain": {**without(LFM3, "torch_dtype"), "dtype": "float32", "num_hidden_layers": 3, "layer_types": [CONV, FULL, CONV], "num_key_value_heads": 4,
                    "use_sandwich_norm": False, "use_attention_gate": False,
                    "rope_parameters": {FULL: {"rope_type": "default", "rope_theta": 500.0}}},
+    "jamba": JAMBA,
+    "jamba-seven": {**JAMBA, **SEVEN, "hidden_size": 36, "num_hidden_layers": 3, "attn_layer_period": 2, "attn_layer_offset": 0, "num_experts": 1,
+                    "mamba_dt_rank": 7, "mamba_conv_bias": False, "mamba_proj_bias": True, "mamba_d_state": 16, "mamba_d_conv": 2, **TIED},
+    "jamba-new-keys": {**without(JAMBA, "torch_dtype", "mamba_dt_rank"), "dtype": "float32", "num_hidden_layers": 3, "attn_layer_period": 3,
+                       "attn_layer_offset": 1, "expert_layer_period": 1, "expert_layer_offset": 0, "mamba_dt_rank": 4, "mamba_expand": 1, "num_experts_per_tok": 1,
+                       "num_key_value_heads": 4, "use_mambapy": False, "use_associative_scan": True},
     "ling3": LING3,
     "ling3-seven": {**without(LING3, "partial_rotary_factor"), "num_attention_heads": 7, "num_key_value_heads": 7, "hidden_size": 36, "num_hidden_layers": 3, "layer_group_size": 3,
                     "q_lora_rank": 20, "n_group": 1, "topk_group": 1, "num_shared_experts": 2,

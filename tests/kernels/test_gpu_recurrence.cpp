@@ -18,11 +18,14 @@ TEST_CASE("gpu recur and causal_conv: what double precision gives, for every com
   RecurrenceScene bounded = by_row;
   bounded.least_log_decay = -1.5f;
   RecurrenceScene adding{.k_dim = 6, .v_dim = 5, .conv_adds = true, .conv_f32 = true};
-  for (RecurrenceScene* scene : {&delta, &by_row, &bounded, &adding}) {
+  RecurrenceScene by_element{
+      .update = StateUpdate::add, .k_dim = 6, .v_dim = 5, .skip = true, .by_element = true};
+  for (RecurrenceScene* scene : {&delta, &by_row, &bounded, &adding, &by_element}) {
     for (const DType activations : test::kComputeTypes) {
       CAPTURE(std::string(dtype_name(activations)));
       CAPTURE(scene->by_row);
       CAPTURE(scene->least_log_decay);
+      CAPTURE(scene->by_element);
       scene->activations = activations;
       scene->randomise(7);
       const test::ExactRecurrence exact = test::exact_recurrence(*scene);
@@ -54,7 +57,11 @@ TEST_CASE("gpu recur and causal_conv: what double precision gives, however rows 
   RecurrenceScene adding = add;
   adding.conv_bias = false;
   adding.conv_adds = true;
-  for (RecurrenceScene* scene : {&delta, &add, &skip, &gated, &by_row, &bounded, &adding}) {
+  RecurrenceScene by_element = skip;
+  by_element.by_element = true;
+  by_element.k_heads = 1;
+  for (RecurrenceScene* scene :
+       {&delta, &add, &skip, &gated, &by_row, &bounded, &adding, &by_element}) {
     scene->randomise(5);
     const test::ExactRecurrence exact = test::exact_recurrence(*scene);
     for (const test::NamedBackend& each : test::gpu_backends()) {

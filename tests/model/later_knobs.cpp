@@ -296,6 +296,16 @@ const Knob kKnobs[] = {
      [](ModelConfig& c) { c.ropes[0].pairs = RopePairs::halves; }},
     {"attention_scale, of a yarn with a shortcut", "longcat-flash-new-keys",
      [](ModelConfig& c) { c.block.attention_scale = 0.25; }},
+    {"recurrence.skip, by channel", "jamba", [](ModelConfig& c) { c.recurrence->skip = false; }},
+    {"recurrence.conv_bias, of V alone", "jamba",
+     [](ModelConfig& c) { c.recurrence->conv_bias = false; }},
+    {"recurrence.bias, of V alone", "jamba-seven",
+     [](ModelConfig& c) { c.recurrence->bias = false; }},
+    {"recurrence.out_bias, behind a scan", "jamba-seven",
+     [](ModelConfig& c) { c.recurrence->out_bias = false; }},
+    {"experts.normalise, beside a scan", "jamba",
+     [](ModelConfig& c) { c.experts->routing.normalise = true; }},
+    {"norm_eps, of steps, K and Q", "jamba-new-keys", [](ModelConfig& c) { c.norm_eps = 1e-6; }},
     {"latent.norm_eps, beside states", "kimi-linear-q-rank",
      [](ModelConfig& c) { c.latent->norm_eps = 0.1; }},
 };
@@ -308,11 +318,11 @@ const Knob kKnobs[] = {
   [[maybe_unused]] const auto [count, hidden_dim, inner_dim, routing, choice_bias, shared, fixed,
                                gate, bias, beside, router_norm, f32_router, factors, multiplier,
                                post_norm, identities, shortcut] = ExpertsConfig{};
-  // The tensors' shapes give conv_width, steps_by_row and rank.
+  // The tensors' shapes give conv_width, steps_by_row, rank and from_v.
   [[maybe_unused]] const auto [update, state_norm, skip, conv_bias, state_bias, state_out_bias,
                                multipliers, state_gate, state_eps, most_strength, steps_by_row,
-                               least_log_decay, state_rank, least, most, k_heads, k_dim, v_heads,
-                               of_v_dim, width] = RecurrenceConfig{};
+                               least_log_decay, state_rank, from_v, least, most, k_heads, k_dim,
+                               v_heads, of_v_dim, width] = RecurrenceConfig{};
   [[maybe_unused]] const auto [by_in, by_gate, by_v, by_k, by_q, by_step, by_out] =
       StateMultipliers{};
   [[maybe_unused]] const auto [alpha, limit, form] = ClampedSwiglu{};

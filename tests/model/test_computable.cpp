@@ -118,6 +118,32 @@ TEST_CASE("computable: layers that keep a state may differ from the others in fe
         }) ==
         "LlamaForCausalLM: rows of a state decay by steps of their own, expected "
         "StateUpdate::delta, and as many heads of V as of K");
+  const auto scan = [](ModelConfig& c) {
+    c.recurrence = RecurrenceConfig{.update = StateUpdate::add, .norm = StateNorm::none};
+    c.recurrence->from_v = true;
+    c.recurrence->k_heads = c.recurrence->v_heads = 1;
+    c.recurrence->rank = 2;
+    c.recurrence->k_dim = 16;
+  };
+  ModelConfig plain = test::tiny_model();
+  scan(plain);
+  check_computable(plain);
+  const std::function<void(RecurrenceConfig&)> changes[] = {
+      [](RecurrenceConfig& state) { state.update = StateUpdate::delta; },
+      [](RecurrenceConfig& state) { state.v_heads = 2; },
+      [](RecurrenceConfig& state) { state.rank = 0; },
+      [](RecurrenceConfig& state) { state.norm = StateNorm::heads; },
+      [](RecurrenceConfig& state) { state.multipliers.step = 2; }};
+  for (const auto& change : changes) {
+    CHECK(test::refusal([&](ModelConfig& c) {
+            scan(c);
+            change(*c.recurrence);
+          }).find("Q, K and steps of a state come from V") != std::string::npos);
+  }
+  CHECK(test::refusal([&](ModelConfig& c) {
+          scan(c);
+          c.recurrence->k_dim = 65;
+        }) == "LlamaForCausalLM: a state has 65 rows with rates of their own, expected 64 at most");
   for (const double least : {-5.0, 5.0}) {
     CHECK(test::refusal([&](ModelConfig& c) {
             c.recurrence.emplace();

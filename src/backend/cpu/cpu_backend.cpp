@@ -11,6 +11,7 @@
 #include "backend/cpu/attention/cpu_choose_tokens.h"
 #include "backend/cpu/attention/cpu_rope.h"
 #include "backend/cpu/cpu_hyper.h"
+#include "backend/cpu/cpu_recur_elements.h"
 #include "backend/cpu/cpu_recurrence.h"
 #include "backend/cpu/cpu_route.h"
 #include "backend/cpu/cpu_sample.h"
@@ -192,7 +193,8 @@ class CpuBackend : public Backend {
     cpu_causal_conv(context(), recurrence_scratch_, x, conv, batch);
   }
   void recur(const Recurrence& args, const Batch& batch, const TensorView& out) override {
-    cpu_recur(context(), recurrence_scratch_, args, batch, out);
+    const auto recurring = args.by_element ? cpu_recur_elements : cpu_recur;
+    recurring(context(), recurrence_scratch_, args, batch, out);
   }
 
   void activate(Activation activation, const TensorView& x,

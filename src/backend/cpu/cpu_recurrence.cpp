@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "backend/cpu/cpu_sequence_rows.h"
 #include "base/error.h"
 
 namespace fp8kv {
@@ -15,29 +16,6 @@ namespace {
 constexpr int64_t kChannels = 64;
 // Rows of one job that prepares a recurrence.
 constexpr int64_t kPreparedRows = 16;
-
-// The rows of one sequence of a step.
-struct SequenceRows {
-  int64_t first = 0;
-  int64_t end = 0;
-  bool begins = false;  // starts from a state of zeros
-  int64_t slot = -1;    // the slot of its state; -1: none
-};
-
-SequenceRows rows_of(const Batch& batch, int64_t sequence) {
-  SequenceRows rows;
-  const int32_t* indptr = batch.indptr.as<int32_t>() + sequence;
-  rows.first = indptr[0];
-  rows.end = indptr[1];
-  rows.begins = rows.first == rows.end || batch.positions.as<int32_t>()[rows.first] == 0;
-  if (batch.states.data != nullptr) rows.slot = batch.states.as<int32_t>()[sequence];
-  FP8KV_ASSERT(rows.begins || rows.slot >= 0);
-  return rows;
-}
-
-int64_t sequences_of(const Batch& batch) {
-  return batch.indptr.shape[0] - 1;
-}
 
 void multiply(float* values, const float* by, int64_t count) {
   for (int64_t i = 0; i < count; ++i) values[i] *= by[i];
@@ -97,10 +75,6 @@ struct Convolution {
   }
 };
 
-float softplus(float x) {
-  return x > 20.0f ? x : std::log1p(std::exp(x));
-}
-
 float sigmoid(float x) {
   return 1.0f / (1.0f + std::exp(-x));
 }
@@ -140,12 +114,6 @@ struct Recurring {
     for (int64_t i = 0; i < k_dim; ++i) to[i] = from[i] * factor;
   }
 
-  // Clamps the step; NaN stays NaN.
-  float limited(float step) const {
-    const float least = step < args.least_step ? args.least_step : step;
-    return least > args.most_step ? args.most_step : least;
-  }
-
   void prepare(int64_t row) const {
     for (int64_t head = 0; head < k_heads; ++head) {
       const int64_t at = (row * k_heads + head) * k_dim;
@@ -175,7 +143,7 @@ struct Recurring {
       if (args.least_log_decay < 0.0f) {
         prepared.decay[first + i] = std::exp(args.least_log_decay * sigmoid(rate * raw));
       } else {
-        step = limited(softplus(raw));
+        step = time_step(args, raw);
         prepared.decay[first + i] = std::exp(-rate * step);
       }
       if (!by_row) continue;
@@ -257,6 +225,7 @@ void cpu_causal_conv(const CpuContext& cpu, RecurrenceScratch& scratch, const Te
 void cpu_recur(const CpuContext& cpu, RecurrenceScratch& scratch, const Recurrence& args,
                const Batch& batch, const TensorView& out) {
   FP8KV_ASSERT(args.q.dtype == DType::f32 && out.dtype == DType::f32);
+  FP8KV_ASSERT(!args.by_element);
   const int64_t n = args.k.shape[0], k_heads = args.k.shape[1], k_dim = args.k.shape[2];
   const int64_t v_heads = args.v.shape[1], n_blocks = state_blocks(args.v.shape[2]);
   const int64_t steps = args.step.shape[1];

@@ -217,6 +217,7 @@ void add_recurrence(const ModelConfig& config, ConfigNumbers& out) {
   out.add_unless(usual.steps_by_row, "state_steps_by_row", state.steps_by_row);
   out.add_unless(usual.least_log_decay, "state_least_log_decay", state.least_log_decay);
   out.add_unless(usual.rank, "state_rank", state.rank);
+  out.add_unless(usual.from_v, "state_from_v", state.from_v);
   out.add_unless(false, "state_gate_sigmoid", state.gate == Activation::sigmoid);
 }
 

@@ -30,7 +30,7 @@ FeedForward dense_part(const Json& text) {
   const bool gated = activation == "silu" || activation == "swigluoai" || activation == "swish" ||
                      type.starts_with("gemma") || type.starts_with("lfm2") ||
                      type.starts_with("lfm3") || type.starts_with("muse_glimmer") ||
-                     type == "longcat_flash";
+                     type == "longcat_flash" || type == "jamba";
   return gated ? FeedForward::gated : FeedForward::unknown;
 }
 

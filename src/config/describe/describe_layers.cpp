@@ -56,7 +56,8 @@ Mixings told_by_group(const Json&, const Json& size, const ModelDescription& mod
 Mixings told_by_period(const Json& text, const Json& period, const ModelDescription& model) {
   const int64_t n = in_range(period, kLongestContext);
   const auto offset = text.find("attn_layer_offset");
-  const int64_t full = offset ? in_range(*offset, 0, n - 1) : 0;
+  constexpr int64_t kUsual = 4;  // transformers' default
+  const int64_t full = offset ? in_range(*offset, 0, n - 1) : std::min(kUsual, n - 1);
   return periodic(n, full, Mixing::recurrent, model.n_layers());
 }
 

@@ -68,11 +68,27 @@ std::optional<uint64_t> bytes_by(const Json& text, const StateKeys& keys) {
          (width - 1) * (heads * columns + 2 * groups * rows) * kHalf;
 }
 
+// Jamba: a state of each channel, and the last tokens of the channels alone.
+std::optional<uint64_t> bytes_of_channels(const Json& text) {
+  constexpr int64_t kMost = int64_t{1} << 20;
+  constexpr uint64_t kF32 = 4, kHalf = 2;
+  const auto dim = find_any(text, kDim), expand = text.find("mamba_expand");
+  const auto rows = text.find("mamba_d_state"), width = text.find("mamba_d_conv");
+  if (text.get_string("model_type", "") != "jamba" || !dim || !expand || !rows || !width) {
+    return std::nullopt;
+  }
+  const auto channels =
+      static_cast<uint64_t>(in_range(*dim, kMost) * in_range(*expand, int64_t{1} << 10));
+  return channels * (static_cast<uint64_t>(in_range(*rows, kMost)) * kF32 +
+                     static_cast<uint64_t>(in_range(*width, kMost) - 1) * kHalf);
+}
+
 }  // namespace
 
 uint64_t state_bytes_of(const Json& text) {
   if (const auto width = text.find("conv_L_cache")) return bytes_of_tokens(text, *width);
   if (const auto linear = text.find("linear_attn_config")) return state_bytes_of(*linear);
+  if (const auto bytes = bytes_of_channels(text)) return *bytes;
   for (const StateKeys& keys : kStateKeys) {
     if (const auto bytes = bytes_by(text, keys)) return *bytes;
   }

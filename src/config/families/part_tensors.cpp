@@ -1,5 +1,7 @@
 #include "config/families/part_tensors.h"
 
+#include <optional>
+
 #include "base/error.h"
 
 namespace fp8kv {
@@ -56,12 +58,43 @@ RoleTensor tensor_of_experts(TensorRole role, const ModelConfig& config, bool ha
   }
 }
 
+namespace {
+
+// The tensors of a state whose Q, K and steps come from V, if they differ from those of others.
+std::optional<RoleTensor> tensor_of_scan(TensorRole role, const RecurrenceConfig& state,
+                                         bool exists) {
+  switch (role) {
+    case state_q:
+    case state_k:
+      return RoleTensor{{state.k_width(), state.v_width()}, exists};
+    case state_step:
+      return RoleTensor{{state.v_width(), state.rank}, exists};
+    case state_step_down:
+      return RoleTensor{{state.rank, state.v_width()}, exists};
+    case state_gate_down:
+    case conv_q:
+    case conv_k:
+      return RoleTensor{{1}, false};
+    case state_decay:
+      return RoleTensor{{state.v_width(), state.k_dim}, exists};
+    case state_skip:
+      return RoleTensor{{state.v_width()}, exists && state.skip};
+    default:
+      return std::nullopt;
+  }
+}
+
+}  // namespace
+
 RoleTensor tensor_of_state(TensorRole role, const ModelConfig& config, bool has_state) {
   const RecurrenceConfig state = config.recurrence.value_or(RecurrenceConfig());
   const bool recurs = has_state && state.recurs();
   const bool by_head = state.norm == StateNorm::heads;
   const bool delta = state.update == StateUpdate::delta;
-  const int64_t from = state.rank > 0 ? state.rank : config.dim;
+  const int64_t from = state.rank > 0 && !state.from_v ? state.rank : config.dim;
+  if (state.from_v) {
+    if (const auto of_v = tensor_of_scan(role, state, has_state)) return *of_v;
+  }
   switch (role) {
     case state_q:
     case state_k:
@@ -91,6 +124,11 @@ RoleTensor tensor_of_state(TensorRole role, const ModelConfig& config, bool has_
     case state_norm:
       return {{by_head ? state.v_dim : state.v_width()},
               has_state && state.norm != StateNorm::none};
+    case state_step_norm:
+      return {{state.rank}, has_state && state.from_v};
+    case state_k_norm:
+    case state_q_norm:
+      return {{state.k_width()}, has_state && state.from_v};
     case state_out:
       return {{config.dim, state.v_width()}, has_state, state.out_bias};
     default:

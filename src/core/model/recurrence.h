@@ -56,6 +56,11 @@ struct RecurrenceConfig {
   // no such bound. REQUIRES steps_by_row. See Recurrence.
   double least_log_decay = 0.0;
   int64_t rank = 0;  // steps and gates are products of products of this size; 0: of the input
+  // Mamba-1: the convolution is of V alone. One product of convolved V makes Q, K and a vector of
+  // `rank` elements, each of which is normed; a product of this vector makes the steps. Each column
+  // of a state has a step of its own, and each of its elements a rate: Jamba. REQUIRES
+  // StateUpdate::add, one head of K and of V, and a rank.
+  bool from_v = false;
   // Time steps are clamped to these bounds; see Recurrence.
   double least_step = 0.0;
   double most_step = std::numeric_limits<double>::infinity();
@@ -70,7 +75,9 @@ struct RecurrenceConfig {
 
   int64_t k_width() const { return k_heads * k_dim; }
   int64_t v_width() const { return v_heads * v_dim; }
-  int64_t steps() const { return steps_by_row ? k_width() : v_heads; }  // of one token
+  int64_t steps() const {  // of one token
+    return steps_by_row ? k_width() : from_v ? v_width() : v_heads;
+  }
   int64_t conv_channels() const { return 2 * k_width() + v_width(); }
   bool operator==(const RecurrenceConfig&) const = default;
 };
@@ -79,6 +86,7 @@ struct RecurrenceConfig {
 inline constexpr int64_t kMostConvWidth = 8;
 inline constexpr int64_t kMostConvBefore = 9;  // tokens before a row that its convolution may reach
 inline constexpr int64_t kMostStateRows = 256;  // k_dim
+inline constexpr int64_t kMostRatedRows = 64;   // k_dim where each element has a rate
 
 // Added to the squared length of Q and K before they are scaled to length 1.
 inline constexpr double kUnitEps = 1e-6;

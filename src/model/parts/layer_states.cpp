@@ -41,8 +41,10 @@ void LayerStates::take_state(const ModelConfig& config, int64_t index, int64_t s
   Memory& memory = layers_[index];
   memory.conv_v = tokens_before(state.v_width());
   if (!state.recurs()) return;
-  memory.conv_q = tokens_before(state.k_width());
-  memory.conv_k = tokens_before(state.k_width());
+  if (!state.from_v) {
+    memory.conv_q = tokens_before(state.k_width());
+    memory.conv_k = tokens_before(state.k_width());
+  }
   memory.recurrent = take(Shape{slots, state_elements(state.v_heads, state.k_dim, state.v_dim)});
   if (!config.ngrams || !config.ngrams->has(index)) return;
   const int64_t tokens = (config.ngrams->conv_width - 1) * config.ngrams->longest;

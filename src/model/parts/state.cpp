@@ -17,9 +17,10 @@ StateForward::StateForward(ForwardMemory& memory, const ModelConfig& config)
   read_ = memory.rows(sizes_.v_width());
   step_ = memory.rows(DType::f32, sizes_.steps());
   if (sizes_.rank > 0) {
-    gate_down_ = memory.rows(sizes_.rank);
+    if (!sizes_.from_v) gate_down_ = memory.rows(sizes_.rank);
     step_down_ = memory.rows(sizes_.rank);
   }
+  if (sizes_.from_v) return;
   strength_ = memory.rows(DType::f32, sizes_.v_heads);
 }
 
@@ -41,12 +42,41 @@ TensorView StateForward::convolve(const StateWeights& weights, const ConstTensor
   return v;
 }
 
+TensorView StateForward::scan(const StateWeights& weights, const ConstTensorView& x,
+                              const Batch& batch, const LayerState& state) {
+  const int64_t n = x.shape[0], width = sizes_.v_width();
+  const TensorView q = q_.first(n), k = k_.first(n), v = v_.first(n), gate = gate_.first(n);
+  const TensorView down = step_down_.first(n), step = step_.first(n), read = read_.first(n);
+  backend_.linear(x, std::array{project_to(weights.v, v), project_to(weights.gate, gate)});
+  backend_.causal_conv(v, {weights.conv_v.weight, weights.conv_v.bias, state.conv_v}, batch);
+  backend_.linear(v, std::array{project_to(weights.step_down.value(), down),
+                                project_to(weights.k, k), project_to(weights.q, q)});
+  backend_.norm(down, weights.step_norm.value(), down);
+  backend_.norm(k, weights.k_norm.value(), k);
+  backend_.norm(q, weights.q_norm.value(), q);
+  backend_.linear(down, std::array{project_to(weights.step, step)});
+  Recurrence args;
+  args.update = sizes_.update;
+  args.q = reshaped(q, {n, sizes_.k_heads, sizes_.k_dim});
+  args.k = reshaped(k, {n, sizes_.k_heads, sizes_.k_dim});
+  args.v = reshaped(v, {n, 1, width});
+  args.step = step;
+  args.a_log = weights.decay;
+  args.step_bias = weights.step_bias;
+  args.skip = weights.skip;
+  args.by_element = true;
+  args.state = state.recurrent;
+  backend_.recur(args, batch, reshaped(read, {n, 1, width}));
+  backend_.activate(sizes_.gate, gate, read);
+  return gate;
+}
+
 TensorView StateForward::run(const StateWeights& weights, const ConstTensorView& x,
                              const Batch& batch, const LayerState& state) {
   if (!sizes_.recurs()) return convolve(weights, x, batch, state);
+  if (sizes_.from_v) return scan(weights, x, batch, state);
   const int64_t n = x.shape[0], heads = sizes_.v_heads, width = sizes_.v_width();
-  const TensorView q = q_.first(n);
-  const TensorView k = k_.first(n);
+  const TensorView q = q_.first(n), k = k_.first(n);
   const TensorView v = v_.first(n), gate = gate_.first(n);
   const TensorView read = read_.first(n);
   const TensorView step = step_.first(n), strength = strength_.first(n);

@@ -24,6 +24,9 @@ class StateForward {
   // Does the work of `run` for a convolution without a state.
   TensorView convolve(const StateWeights& weights, const ConstTensorView& x, const Batch& batch,
                       const LayerState& state);
+  // Does the work of `run` for a state whose Q, K and steps come from V.
+  TensorView scan(const StateWeights& weights, const ConstTensorView& x, const Batch& batch,
+                  const LayerState& state);
   void multiply(const TensorView& x, double multiplier);
 
   Backend& backend_;

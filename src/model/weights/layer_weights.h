@@ -56,18 +56,20 @@ struct IndexerWeights {
 
 // Weights of a layer that keeps a state.
 struct StateWeights {
-  Linear q, k;                                 // [k_width, dim]
+  Linear q, k;                                 // [k_width, dim or v_width]
   Linear v;                                    // [v_width, dim]
   Linear gate;                                 // [v_width, dim or rank]: see RecurrenceConfig::gate
   Linear step;                                 // [steps, dim or rank]
-  std::optional<Linear> gate_down, step_down;  // [rank, dim]
+  std::optional<Linear> gate_down, step_down;  // [rank, dim or v_width]
   std::optional<Linear> strength;              // [v_heads, dim]
   Linear conv_q, conv_k, conv_v;               // [channels, conv_width]: see CausalConv
-  ConstTensorView decay;                       // [v_heads]: see Recurrence
+  ConstTensorView decay;                       // [v_heads] or [v_width, k_dim]: see Recurrence
   ConstTensorView step_bias;                   // [steps]
-  std::optional<ConstTensorView> skip;         // [v_heads]
+  std::optional<ConstTensorView> skip;         // [v_heads or v_width]
   std::optional<Norm> norm;  // [v_dim], or [v_width] for norms of groups: see StateNorm
-  Linear out;                // [dim, v_width]
+  // With from_v: of the vector behind the steps [rank], of K and of Q [k_dim].
+  std::optional<Norm> step_norm, k_norm, q_norm;
+  Linear out;  // [dim, v_width]
 };
 
 // Weights by which a layer predicts and corrects several streams: see StreamsConfig.

@@ -133,6 +133,12 @@ void place_state(TensorRole role, const Placing& tensor, LayerWeights& layer) {
       return;
     case TensorRole::state_norm:
       return into_state(tensor, state.norm.emplace());
+    case TensorRole::state_step_norm:
+      return tensor.into(state.step_norm);
+    case TensorRole::state_k_norm:
+      return tensor.into(state.k_norm);
+    case TensorRole::state_q_norm:
+      return tensor.into(state.q_norm);
     case TensorRole::state_out:
       return tensor.into(state.out);
     default:

@@ -46,6 +46,7 @@ constexpr ModelFamily kFamilies[] = {
     {"internlm2", Family::internlm2, Names::parameters, true},
     {"baichuan", Family::baichuan, Names::parameters, true},
     {"bamba", Family::bamba, Names::both},
+    {"jamba", Family::jamba, Names::both},
     {"falcon_h1", Family::falcon_h1, Names::both},
     {"minicpm3", Family::minicpm3, Names::projections},
     {"mimo", Family::qwen2, Names::both},

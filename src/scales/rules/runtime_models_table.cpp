@@ -97,6 +97,7 @@ constexpr RuntimeModel kModels[] = {
     {"HunYuanMoEV1ForCausalLM", "hunyuan_v1_moe", {from({0, 9, 2}), from({0, 4, 9}), never, from({4, 56})}},
     {"OlmoForCausalLM", "olmo", {always, always, never, always}},
     {"Jais2ForCausalLM", "jais2", {from({0, 13}), never, never, from({5})}},
+    {"JambaForCausalLM", "jamba", {always, never, never, always}},
     {"AfmoeForCausalLM", "afmoe", {from({0, 11, 1}), from({0, 5, 8}), never, from({5})}},
     {"MiMoV2ForCausalLM", "mimo_v2", {from({0, 21}), from({0, 5, 11}), never, never}},
     {"BailingMoeV3ForCausalLM", "bailing_hybrid", {from({0, 28}), from({0, 5, 19}), never, from({5, 20})}},

@@ -30,7 +30,8 @@ struct RecurrenceScene {
   bool conv_adds = false;   // the convolution adds its input, and no SiLU follows
   bool conv_f32 = false;    // its weights are F32, whatever the activations are
   bool skip = false;
-  bool by_row = false;  // each row of a state decays by its own step
+  bool by_row = false;      // each row of a state decays by its own step
+  bool by_element = false;  // each column has a step, and each element a rate
   float most_strength = 1.0f;
   float least_log_decay = 0.0f;
   float least_step = 0.0f, most_step = std::numeric_limits<float>::infinity();
@@ -48,7 +49,9 @@ struct RecurrenceScene {
     for (const int64_t length : lengths) n += length;
     return n;
   }
-  int64_t steps() const { return by_row ? k_heads * k_dim : v_heads; }
+  int64_t steps() const { return by_row ? k_heads * k_dim : by_element ? channels() : v_heads; }
+  int64_t rates() const { return by_element ? channels() * k_dim : v_heads; }
+  int64_t n_skips() const { return by_element ? channels() : v_heads; }
   int64_t channels() const { return v_heads * v_dim; }
   DType weight_dtype() const { return conv_f32 ? DType::f32 : activations; }
   bool has_strength() const { return update == StateUpdate::delta; }
@@ -61,9 +64,9 @@ struct RecurrenceScene {
     v = random_floats(rng, n * v_heads * v_dim);
     step = random_floats(rng, n * steps());
     strength = random_floats(rng, n * v_heads);
-    a_log = random_floats(rng, v_heads);
+    a_log = random_floats(rng, rates());
     step_bias = random_floats(rng, steps());
-    skips = random_floats(rng, v_heads);
+    skips = random_floats(rng, n_skips());
     x = random_floats(rng, n * channels());
     weight = random_floats(rng, channels() * conv_width);
     bias = random_floats(rng, channels());
@@ -137,9 +140,11 @@ inline RecurrenceOutcome run_steps(Backend& backend, const RecurrenceScene& s,
   };
   spoil(state);
   spoil(tail);
-  const Tensor a_log = put(backend, s.a_log, s.activations, Shape{s.v_heads});
+  const Tensor a_log =
+      put(backend, s.a_log, s.activations,
+          Shape{s.rates() / (s.by_element ? s.k_dim : 1), s.by_element ? s.k_dim : 1});
   const Tensor step_bias = put(backend, s.step_bias, s.activations, Shape{s.steps()});
-  const Tensor skips = put(backend, s.skips, s.activations, Shape{s.v_heads});
+  const Tensor skips = put(backend, s.skips, s.activations, Shape{s.n_skips()});
   const Tensor weight = put(backend, s.weight, s.weight_dtype(), Shape{s.channels(), s.conv_width});
   const Tensor bias = put(backend, s.bias, s.activations, Shape{s.channels()});
   for (const SceneStep& step : steps) {
@@ -206,6 +211,7 @@ inline RecurrenceOutcome run_steps(Backend& backend, const RecurrenceScene& s,
     args.least_log_decay = s.least_log_decay;
     if (s.skip) args.skip = skips.view();
     args.unit = s.update == StateUpdate::delta;
+    args.by_element = s.by_element;
     args.state = state.view();
     backend.recur(args, batch, made.view());
     CausalConv conv;
@@ -264,35 +270,41 @@ inline ExactRecurrence exact_recurrence(const RecurrenceScene& s, double unit = 
           for (double& each : k) each /= std::sqrt(kk + 1e-6);
         }
         const int64_t gate = row * s.v_heads + head;
-        const auto raw_of = [&](int64_t i) {
-          const int64_t number = s.by_row ? head * s.k_dim + i : head;
+        // The step of row i of a state, or of its column j.
+        const auto raw_of = [&](int64_t i, int64_t j) {
+          const int64_t number = s.by_row       ? head * s.k_dim + i
+                                 : s.by_element ? head * s.v_dim + j
+                                                : head;
           return of(s.step, row * s.steps() + number) + of(s.step_bias, number);
         };
-        const auto step_of = [&](int64_t i) {
-          return std::clamp(std::log1p(std::exp(raw_of(i))), double{s.least_step},
+        const auto step_of = [&](int64_t i, int64_t j) {
+          return std::clamp(std::log1p(std::exp(raw_of(i, j))), double{s.least_step},
                             double{s.most_step});
         };
-        const double rate = std::exp(of(s.a_log, head));
-        const auto decay_of = [&](int64_t i) {
-          if (s.least_log_decay == 0.0f) return std::exp(-rate * step_of(i));
-          return std::exp(s.least_log_decay * sigmoid(rate * raw_of(i)));
+        const auto decay_of = [&](int64_t i, int64_t j) {
+          const int64_t number = s.by_element ? (head * s.v_dim + j) * s.k_dim + i : head;
+          const double rate = std::exp(of(s.a_log, number));
+          if (s.least_log_decay == 0.0f) return std::exp(-rate * step_of(i, j));
+          return std::exp(s.least_log_decay * sigmoid(rate * raw_of(i, j)));
         };
-        const double strength =
-            s.has_strength() ? s.most_strength * sigmoid(of(s.strength, gate)) : step_of(0);
+        const auto strength_of = [&](int64_t j) {
+          return s.has_strength() ? s.most_strength * sigmoid(of(s.strength, gate)) : step_of(0, j);
+        };
         for (int64_t j = 0; j < s.v_dim; ++j) {
           const auto cell = [&](int64_t i) -> double& {
             return state[static_cast<size_t>((head * s.k_dim + i) * s.v_dim + j)];
           };
           double known = 0;
           const double value = of(s.v, (row * s.v_heads + head) * s.v_dim + j);
-          double result = s.skip ? of(s.skips, head) * value : 0;
+          const int64_t skipped = s.by_element ? head * s.v_dim + j : head;
+          double result = s.skip ? of(s.skips, skipped) * value : 0;
           for (int64_t i = 0; i < s.k_dim; ++i) {
-            cell(i) *= decay_of(i);
+            cell(i) *= decay_of(i, j);
             known += cell(i) * k[static_cast<size_t>(i)];
           }
           if (s.update == StateUpdate::add) known = 0;
           for (int64_t i = 0; i < s.k_dim; ++i) {
-            cell(i) += k[static_cast<size_t>(i)] * (value - known) * strength;
+            cell(i) += k[static_cast<size_t>(i)] * (value - known) * strength_of(j);
             result += cell(i) * q[static_cast<size_t>(i)];
             most = std::max(most, std::abs(cell(i)));
           }

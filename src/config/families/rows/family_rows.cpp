@@ -38,6 +38,7 @@ Architecture hyperclova_x();
 Architecture inkling();
 Architecture iquest_coder();
 Architecture jais2();
+Architecture jamba();
 Architecture kimi_linear();
 Architecture laguna();
 Architecture lfm2();
@@ -113,6 +114,7 @@ std::span<const Architecture> family_rows() {
       inkling(),
       iquest_coder(),
       jais2(),
+      jamba(),
       kimi_linear(),
       laguna(),
       lfm2(),

@@ -38,6 +38,7 @@ constexpr std::array<NamedFamily, kFamilyCount> kFamilyNames = {{
     {Family::internlm2, "internlm2"},
     {Family::baichuan, "baichuan"},
     {Family::bamba, "bamba"},
+    {Family::jamba, "jamba"},
     {Family::falcon_h1, "falcon_h1"},
     {Family::minicpm3, "minicpm3"},
     {Family::mimo_v2, "mimo_v2"},

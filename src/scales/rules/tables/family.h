@@ -37,6 +37,7 @@ enum class Family : uint8_t {
   internlm2,
   baichuan,
   bamba,
+  jamba,
   falcon_h1,
   minicpm3,  // an MLA whose latent vLLM does not cache
   mimo_v2,

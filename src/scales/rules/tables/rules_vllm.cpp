@@ -158,9 +158,9 @@ constexpr RuntimeRule kVllmRules[] = {
         .of({bamba}),
     RuntimeRule{{scales}, {}, unknown,
      "0.32 stops at every name of a scale; others were not run with this family", kVllmKv}
-        .of({longcat}).until(k32),
+        .of({jamba, longcat}).until(k32),
     RuntimeRule{{scales}, {}, fails, "stops at every name of a scale with an error", ""}
-        .of({longcat}).seen("run: vLLM 0.32.0"),
+        .of({jamba, longcat}).seen("run: vLLM 0.32.0"),
     RuntimeRule{{compressed_tensors, apart}, {}, fails,
      "stops at self_attn.k_scale with a KeyError: write self_attn.attn.k_scale alone", ""}
         .of({qwen2_moe}).until(k25).seen("run: vLLM 0.12.0, 0.14.1, 0.16.0, 0.20.2, 0.24.0"),
