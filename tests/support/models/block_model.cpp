@@ -185,6 +185,19 @@ const std::vector<BlockVariant>& block_variants() {
          c.experts->post_norm = true;
          c.dense_layers = {0};
        }},
+      {"experts without matrices among others",
+       [](TinyConfig& c) {
+         add_experts(c, {.per_token = 3, .scale = 1.5});
+         c.experts->choice_bias = true;
+         c.experts->identities = 4;
+       }},
+      {"experts with a shortcut past the next layer",
+       [](TinyConfig& c) {
+         add_experts(c, {.per_token = 3});
+         c.experts->identities = 2;
+         c.experts->shortcut = true;
+         c.dense_layers = {1};
+       }},
       {"experts between norms",
        [](TinyConfig& c) {
          add_experts(c, {.per_token = 2});

@@ -67,9 +67,9 @@ class Maker {
     const ExpertsConfig& experts = *config.experts;
     const bool mixtral = config.architecture == "MixtralForCausalLM";
     const std::string part = at + (mixtral ? "block_sparse_moe." : "mlp.");
-    matrix(part + "gate", experts.count, config.dim);
+    matrix(part + "gate", experts.choices(), config.dim);
     if (experts.choice_bias) {
-      add(part + "gate.e_score_correction_bias", {experts.count}, 0, 0.5);
+      add(part + "gate.e_score_correction_bias", {experts.choices()}, 0, 0.5);
     }
     for (int64_t i = 0; i < experts.count; ++i) {
       const std::string expert = cat(part, "experts.", i, ".");
@@ -250,7 +250,7 @@ std::vector<TinyTensor> tiny_tensors(const TinyConfig& config, const TinyOptions
     if (has_experts(config, layer)) {
       if (config.experts->post_norm) make.norm(at + post_norms.feed_forward, config);
       make.experts(at, config);
-      continue;
+      if (!config.experts->shortcut) continue;
     }
     if (block.gated) {
       make.linear(at + "mlp.gate_proj", config.hidden_dim, config.dim, config.mlp_bias);

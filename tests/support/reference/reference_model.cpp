@@ -220,12 +220,12 @@ Rows experts(const Rows& x, const Layer& layer, const ModelConfig& config) {
   const Rows logits = layer.project(part + "gate", x);
   const Vector bias = layer.tensor(part + "gate.e_score_correction_bias");
   Rows out(x.size(), Vector(x[0].size(), 0.0));
-  for (int64_t i = 0; i < config.experts->count; ++i) {
+  for (int64_t i = 0; i < config.experts->choices(); ++i) {
     const std::string at = cat(part, "experts.", i, ".");
     const std::array<std::string, 3> names =
         mixtral ? std::array{at + "w1", at + "w3", at + "w2"}
                 : std::array{at + "gate_proj", at + "up_proj", at + "down_proj"};
-    const Rows made = feed_forward(x, layer, config, names);
+    const Rows made = i < config.experts->count ? feed_forward(x, layer, config, names) : x;
     for (size_t row = 0; row < x.size(); ++row) {
       const Vector weights = expert_weights(logits[row], bias, config.experts->routing);
       for (size_t j = 0; j < out[row].size(); ++j) {
@@ -308,6 +308,7 @@ ReferenceRun reference_forward(const Checkpoint& checkpoint, const ModelConfig& 
     for (double& value : x.back()) value *= config.block.embed_multiplier;
   }
   ReferenceRun run;
+  Rows waiting;  // what experts gave that joins the stream one layer later
   for (int64_t index = 0; index < config.n_layers(); ++index) {
     const Layer layer{checkpoint, index};
     const Rows y = entering(x, "input_layernorm", layer, config);
@@ -342,14 +343,19 @@ ReferenceRun reference_forward(const Checkpoint& checkpoint, const ModelConfig& 
     const Rows before = x;
     x = joined(x, layer.project("self_attn.o_proj", attended), post_norms.attention, layer, config);
     const Rows z = entering(config.block.parallel ? before : x, ffn_norm, layer, config);
+    const bool waits = config.has_shortcut() && config.has_experts(index);
+    if (waits) waiting = experts(z, layer, config);
     Rows fed =
-        config.layer(index).feed_forward == FeedForward::experts
+        config.has_experts(index) && !waits
             ? times(experts(z, layer, config), config.experts->multiplier)
             : feed_forward(z, layer, config, {"mlp.gate_proj", "mlp.up_proj", "mlp.down_proj"});
     if (config.has_experts(index) && config.experts->post_norm) {
       fed = normed(fed, layer.tensor(cat(post_norms.feed_forward, ".weight")), {}, config);
     }
     x = joined(x, fed, post_norms.feed_forward, layer, config);
+    for (size_t row = 0; config.ends_shortcut(index) && row < x.size(); ++row) {
+      for (size_t j = 0; j < x[row].size(); ++j) x[row][j] += waiting[row][j];
+    }
   }
   const bool own_head = checkpoint.find("lm_head.weight") != nullptr && !config.tied_embeddings;
   const Vector head = own_head ? values_of(checkpoint, "lm_head.weight") : embedding;
