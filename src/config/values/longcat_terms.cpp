@@ -8,13 +8,14 @@
 namespace fp8kv {
 namespace {
 
-constexpr const char *kType = "longcat_flash", *kAll = "num_hidden_layers", *kPairs = "num_layers";
+constexpr const char *kLongcat = "longcat_flash", *kAll = "num_hidden_layers",
+                     *kPairs = "num_layers";
 
 bool is_longcat(const Json& text) {
   const std::string type = text.get_string("model_type", "");
   const std::string name = architecture_name(text);
-  return type == kType || (type.empty() && (name == "LongcatFlashForCausalLM" ||
-                                            name == "LongcatFlashNgramForCausalLM"));
+  return type == kLongcat || (type.empty() && (name == "LongcatFlashForCausalLM" ||
+                                               name == "LongcatFlashNgramForCausalLM"));
 }
 
 }  // namespace
@@ -35,7 +36,7 @@ Json with_longcat_terms(const Json& text) {
       out.member(key, text.value(i));
     }
   }
-  if (!text.has("model_type")) out.member("model_type", kType);
+  if (!text.has("model_type")) out.member("model_type", kLongcat);
   out.member(kAll, n_layers);
   out.end_object();
   return Json::parse(out.text(), text.where(), JsonNumbers::python);
