@@ -119,7 +119,9 @@ TEST_CASE("computable: layers that keep a state may differ from the others in fe
         "LlamaForCausalLM: rows of a state decay by steps of their own, expected "
         "StateUpdate::delta, and as many heads of V as of K");
   const auto scan = [](ModelConfig& c) {
-    c.recurrence = RecurrenceConfig{.update = StateUpdate::add, .norm = StateNorm::none};
+    c.recurrence.emplace();
+    c.recurrence->update = StateUpdate::add;
+    c.recurrence->norm = StateNorm::none;
     c.recurrence->from_v = true;
     c.recurrence->k_heads = c.recurrence->v_heads = 1;
     c.recurrence->rank = 2;
