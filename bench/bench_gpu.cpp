@@ -1,5 +1,5 @@
 // Speed of a GPU backend's ops, each beside the limit of the device.
-// usage: fp8kv_bench_gpu cuda|hip|sim [quick] [PART...]
+// usage: fp8kv_bench_gpu cuda|hip|ptx|sim [quick] [PART...]
 // With "quick" the shapes are tiny and every row runs twice: to see that the program works. PART is
 // linear, fused, decode, rope, prefill or elementwise; without one, all are measured.
 //
@@ -207,8 +207,7 @@ void run(const std::string& device, bool quick, const std::vector<std::string>& 
   for (const auto& [name, text] : backend->details()) {
     std::printf("%s: %s\n", name.c_str(), text.c_str());
   }
-  // The simulator has no limits, whatever GPU this was built to measure.
-  Bench bench{*backend, device == "sim" ? GpuLimits{} : measure_gpu_limits(), quick};
+  Bench bench{*backend, gpu_limits(device), quick};
   if (bench.limits.read > 0) {
     std::printf("read %.0f GB/s, copy %.0f GB/s (read and written), pinned to device %.1f GB/s\n",
                 bench.limits.read / 1e9, bench.limits.copy / 1e9, bench.limits.to_device / 1e9);

@@ -1,5 +1,5 @@
 // Speed of bringing a model's layers to a device, beside the limits of disk and link.
-// usage: fp8kv_bench_stream MODEL cuda|hip|sim
+// usage: fp8kv_bench_stream MODEL cuda|hip|ptx|sim
 //
 // "warm" reads files that are in the page cache already, at the speed of memory. "direct" goes past
 // the page cache to the disk. Each figure is the median of five passes over the first layers, of 2
@@ -129,7 +129,7 @@ void run(const std::string& model, const std::string& device) {
 
 int main(int argc, char** argv) {
   if (argc != 3) {
-    std::fprintf(stderr, "usage: fp8kv_bench_stream MODEL cuda|hip|sim\n");
+    std::fprintf(stderr, "usage: fp8kv_bench_stream MODEL cuda|hip|ptx|sim\n");
     return 2;
   }
   try {
