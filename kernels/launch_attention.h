@@ -56,6 +56,7 @@ struct ScoreOptions {
   int32_t chosen_lists = 1;  // of each row: one, or one for each KV head
   int32_t chosen_block = 1;
   bool chosen_pooled = false;
+  int32_t pool = 0;  // see AttentionOptions; for attention_pools alone
 };
 
 struct AttentionArguments {
@@ -78,6 +79,10 @@ inline constexpr int kMostRotatedDim = 256;
 // Attention for any types and formats, and any even head size up to kMostHeadDim: one warp per row
 // and head. Other kernels take fewer cases.
 void attention_any(Stream stream, DType activations, const AttentionArguments& arguments);
+
+// Attention to pooled rows beside the tokens of a window: see AttentionOptions::pool. For the types
+// and sizes of attention_any, in one KV head.
+void attention_pools(Stream stream, DType activations, const AttentionArguments& arguments);
 
 // See PooledAppend.
 struct PooledArguments {

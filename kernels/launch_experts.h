@@ -15,10 +15,11 @@ struct RouteArguments {
   const void* choice_bias = nullptr;
   const void* factors = nullptr;
   DType terms_dtype = DType::f32;
-  int32_t* ids = nullptr;      // [n, per_token]
-  float* weights = nullptr;    // [n, per_token]
-  uint64_t* counts = nullptr;  // [count]; may be null
-  int32_t count = 0;           // experts
+  int32_t* ids = nullptr;          // [n, per_token]
+  float* weights = nullptr;        // [n, per_token]
+  uint64_t* counts = nullptr;      // [count]; may be null
+  const int32_t* given = nullptr;  // [n, per_token]: see RouterTerms; may be null
+  int32_t count = 0;               // experts
   int32_t per_token = 0;
   RouterScore score = RouterScore::softmax;
   float near = 0.0f;  // see Routing

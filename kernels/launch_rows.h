@@ -91,17 +91,20 @@ void mix_streams(Stream stream, const MixedStreams& streams, const StreamSum& ho
 struct HyperArguments {
   const void* x = nullptr;          // [n, count * dim]
   const float* products = nullptr;  // [n, width]
-  const void* scale = nullptr;      // [1 or 2], scale_dtype
+  const void* scale = nullptr;      // [1 to 3], scale_dtype
   const void* base = nullptr;       // [width], base_dtype
   float* read = nullptr;            // [n, count]
   float* write = nullptr;           // [n, count]; null: these have no products
+  float* mix = nullptr;             // [n, count * count]; null: the same
   DType scale_dtype = DType::f32;
   DType base_dtype = DType::f32;
   int32_t count = 0;
   int64_t dim = 0;
   float norm_eps = 0.0f;
   float eps = 0.0f;
+  float eps_written = 0.0f;
   float most_written = 0.0f;
+  int32_t rounds = 0;
 };
 void hyper_shares(Stream stream, DType dtype, int64_t n, const HyperArguments& arguments);
 

@@ -34,6 +34,22 @@ struct ConvArguments {
 
 void causal_conv(Stream stream, DType dtype, const ConvArguments& arguments);
 
+// See TokenPools.
+struct PoolArguments {
+  const void* values = nullptr;  // [n, parts * dim]
+  const void* gates = nullptr;   // [n, parts * dim], of the same type
+  const void* bias = nullptr;    // [block, parts * dim], bias_dtype
+  void* out = nullptr;           // [n, dim], of the values' type
+  float* state = nullptr;        // [slots, block * parts, 2 * parts * dim]
+  StateRows rows;
+  int64_t dim = 0;
+  int32_t block = 1;
+  int32_t parts = 1;
+  DType bias_dtype = DType::f32;
+};
+
+void pool_tokens(Stream stream, DType dtype, const PoolArguments& arguments);
+
 // See Recurrence. REQUIRES k_dim <= kMostStateRows. Comments give the shapes without by_element.
 struct RecurrenceArguments {
   const void* q = nullptr;          // [n, k_heads, k_dim]

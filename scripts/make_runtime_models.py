@@ -35,6 +35,7 @@ Starcoder2ForCausalLM starcoder2  MixtralForCausalLM mixtral          Qwen2MoeFo
 Qwen3MoeForCausalLM qwen3_moe     OlmoeForCausalLM olmoe              Glm4MoeForCausalLM glm4_moe
 MiniMaxM2ForCausalLM minimax_m2   GptOssForCausalLM gpt_oss           GraniteMoeForCausalLM granitemoe
 DeepseekV2ForCausalLM deepseek_v2 DeepseekV3ForCausalLM deepseek_v3   DeepseekV32ForCausalLM deepseek_v32
+DeepseekV4ForCausalLM deepseek_v4
 Glm4MoeLiteForCausalLM glm4_moe_lite                                  GlmMoeDsaForCausalLM glm_moe_dsa
 InternLM2ForCausalLM internlm2    InternLM3ForCausalLM internlm3      BaichuanForCausalLM baichuan
 BaiChuanForCausalLM baichuan      MiniCPMForCausalLM minicpm          Llama4ForCausalLM llama4_text

@@ -200,6 +200,17 @@ void GpuBackend::rope_append(const RopeAppend& args) {
   FP8KV_GPU::rope_append(device_.stream(), args.q.dtype, rope_arguments(args));
 }
 
+namespace {
+
+void place_pool(const AttentionOptions& options, const PagedKv& kv, ScoreOptions& scores) {
+  require(kv.n_kv_heads == 1 && kv.head_dim == kv.v_dim() && !kv.rotated() && options.chunk == 0 &&
+              options.cap == 0.0f && !options.bias && !options.distances,
+          "attention", "needs one KV head of elements for rows that pool tokens");
+  scores.pool = static_cast<int32_t>(options.pool);
+}
+
+}  // namespace
+
 void GpuBackend::attention(const ConstTensorView& q, const PagedKv& kv, const Batch& batch,
                            const AttentionOptions& options, const TensorView& out) {
   if (q.shape[0] == 0) return;
@@ -238,6 +249,10 @@ void GpuBackend::attention(const ConstTensorView& q, const PagedKv& kv, const Ba
   }
   if (options.distances) place_distances(options, q, scores);
   if (options.chosen) place_chosen(options, kv, q.shape[0], scores);
+  if (options.pool > 0) {
+    place_pool(options, kv, scores);
+    return attention_pools(device_.stream(), q.dtype, arguments);
+  }
   if (kv.v_in_k > 0) {
     const bool same_scores =
         options.chunk == 0 && options.cap == 0.0f && !options.bias && !options.distances;

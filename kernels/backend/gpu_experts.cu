@@ -45,6 +45,11 @@ void GpuBackend::route(const ConstTensorView& logits, const Routing& routing,
   };
   arguments.choice_bias = data_of(terms.choice_bias);
   arguments.factors = data_of(terms.factors);
+  if (terms.given) {
+    require(terms.given->dtype == DType::i32 && terms.given->shape == chosen, "route",
+            "needs given experts in i32, as many as are taken");
+    arguments.given = terms.given->as<const int32_t>();
+  }
   arguments.ids = out.ids.as<int32_t>();
   arguments.weights = out.weights.as<float>();
   if (out.counts) arguments.counts = out.counts->as<uint64_t>();

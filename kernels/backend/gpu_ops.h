@@ -82,6 +82,7 @@ class GpuBackend final : public Backend {
   void attention(const ConstTensorView& q, const PagedKv& kv, const Batch& batch,
                  const AttentionOptions& options, const TensorView& out) override;
   void append_pooled(const PooledAppend& args) override;
+  void pool_tokens(const TokenPools& args, const Batch& batch, const TensorView& out) override;
   void choose_tokens(const TokenScores& args, const Batch& batch,
                      const TensorView& chosen) override;
   void causal_conv(const TensorView& x, const CausalConv& conv, const Batch& batch) override;

@@ -67,6 +67,31 @@ void GpuBackend::causal_conv(const TensorView& x, const CausalConv& conv, const 
   FP8KV_GPU::causal_conv(device_.stream(), x.dtype, arguments);
 }
 
+void GpuBackend::pool_tokens(const TokenPools& args, const Batch& batch, const TensorView& out) {
+  if (out.shape.elements() == 0) return;
+  const Shape tokens{out.shape[0], args.parts * out.shape[1]};
+  require(is_compute_dtype(out.dtype) && args.rows.dtype == out.dtype &&
+              args.gates.dtype == out.dtype && is_compute_dtype(args.bias.dtype),
+          "pool_tokens", "needs one type of f32, f16 and bf16, and a bias of such a type");
+  require(args.rows.shape == tokens && args.gates.shape == tokens && args.block > 1 &&
+              (args.parts == 1 || args.parts == 2) &&
+              args.bias.shape.elements() == args.block * tokens[1],
+          "pool_tokens", "shapes do not fit");
+  PoolArguments arguments;
+  arguments.values = args.rows.data;
+  arguments.gates = args.gates.data;
+  arguments.bias = args.bias.data;
+  arguments.out = out.data;
+  arguments.state = args.state.as<float>();
+  arguments.rows = state_rows(batch);
+  arguments.dim = out.shape[1];
+  arguments.block = static_cast<int32_t>(args.block);
+  arguments.parts = static_cast<int32_t>(args.parts);
+  arguments.bias_dtype = args.bias.dtype;
+  require_grid(arguments.dim * arguments.rows.n_seqs, "pool_tokens");
+  FP8KV_GPU::pool_tokens(device_.stream(), out.dtype, arguments);
+}
+
 void GpuBackend::recur(const Recurrence& args, const Batch& batch, const TensorView& out) {
   if (out.shape.elements() == 0) return;
   require(is_compute_dtype(args.q.dtype) && args.k.dtype == args.q.dtype &&

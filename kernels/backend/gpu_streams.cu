@@ -44,7 +44,8 @@ void GpuBackend::hyper_shares(const HyperRows& rows, const HyperConfig& config,
           "needs rows, a scale and a base of f32, f16 or bf16, and products in f32");
   require(count >= 1 && count <= kMostStreams && rows.x.shape[1] % count == 0 &&
               rows.base.shape.elements() == width && out.read.shape == Shape{n, count} &&
-              width == (out.write ? 2 * count : count),
+              width == (out.write ? config.width() : count) &&
+              out.mix.has_value() == (out.write && config.rounds > 0),
           "hyper_shares", "shapes do not fit");
   require_grid(n, "hyper_shares");
   HyperArguments args;
@@ -61,6 +62,9 @@ void GpuBackend::hyper_shares(const HyperRows& rows, const HyperConfig& config,
   args.norm_eps = rows.norm_eps;
   args.eps = static_cast<float>(config.eps);
   args.most_written = static_cast<float>(config.most_written);
+  args.eps_written = config.eps_written ? args.eps : 0.0f;
+  if (out.mix) args.mix = out.mix->as<float>();
+  args.rounds = static_cast<int32_t>(config.rounds);
   FP8KV_GPU::hyper_shares(device_.stream(), rows.x.dtype, n, args);
 }
 

@@ -36,6 +36,20 @@ __device__ inline float sigmoid(float x) {
   return 1.0f / (1.0f + exp_exact(-x));
 }
 
+__device__ inline float softplus(float x) {
+  return x > 20.0f ? x : log1p_exact(exp_exact(x));
+}
+
+// The score of a logit by itself, where a router has no softmax.
+__device__ inline bool is_by_itself(RouterScore score) {
+  return score == RouterScore::sigmoid || score == RouterScore::sqrt_softplus;
+}
+__device__ inline float score_of(RouterScore score, float logit) {
+  if (score == RouterScore::sigmoid) return sigmoid(logit);
+  const float x = softplus(logit);
+  return x == 0.0f ? x : x * rsqrt_exact(x);
+}
+
 // The share of logit x in a softmax is exp(x - most) / sum.
 struct Softmax {
   float most = 0.0f;
@@ -138,7 +152,8 @@ __device__ inline void weigh(const RouteArguments& args, const float* logits,
   for (int j = 1; j < k; ++j) most = fmaxf(most, logits[row.ids[j]]);
   for (int j = lane_index(); j < k; j += kWarp) {
     const float logit = logits[row.ids[j]];
-    row.weights[j] = args.score == RouterScore::sigmoid ? sigmoid(logit) : exp_exact(logit - most);
+    row.weights[j] =
+        is_by_itself(args.score) ? score_of(args.score, logit) : exp_exact(logit - most);
   }
   block_sync();
   float sum = 0.0f;  // over the chosen experts, in their order
@@ -155,6 +170,26 @@ __device__ inline void weigh(const RouteArguments& args, const float* logits,
   block_sync();
   for (int j = lane_index(); j < k; j += kWarp)
     row.weights[j] = row.weights[j] / divisor * args.scale;
+  block_sync();
+}
+
+// Chooses the experts with the best scores, and sorts them.
+__device__ inline void choose_experts(const RouteArguments& args, const RouterRow& row) {
+  const int k = args.per_token;
+  for (int j = 0; j < k; ++j) {
+    const Best best = best_of(row.choice, row.taken, args.count);
+    block_sync();
+    if (lane_index() == 0) {
+      row.chosen[j] = best.index;
+      row.taken[best.index] = 1;
+    }
+    block_sync();
+  }
+  for (int j = lane_index(); j < k; j += kWarp) {
+    int rank = 0;
+    for (int other = 0; other < k; ++other) rank += row.chosen[other] < row.chosen[j] ? 1 : 0;
+    row.ids[rank] = row.chosen[j];
+  }
   block_sync();
 }
 
@@ -180,7 +215,7 @@ __global__ void route_kernel(RouteArguments args) {
   const Softmax softmax = shares ? softmax_of(logits, count) : Softmax{};
   bool invalid = false;
   for (int i = lane_index(); i < count; i += kWarp) {
-    float choice = args.score == RouterScore::sigmoid ? sigmoid(logits[i]) : logits[i];
+    float choice = is_by_itself(args.score) ? score_of(args.score, logits[i]) : logits[i];
     if (shares) choice = exp_exact(choice - softmax.most) / softmax.sum;
     if (args.choice_bias != nullptr) choice += static_cast<const T*>(args.choice_bias)[i].value();
     invalid = invalid || !(choice == choice);
@@ -191,23 +226,13 @@ __global__ void route_kernel(RouteArguments args) {
   block_sync();
   int32_t* ids = args.ids + index * k;
   float* weights = args.weights + index * k;
-  if (valid) {
-    if (args.groups > 1) take_groups(args, row);
-    for (int j = 0; j < k; ++j) {
-      const Best best = best_of(row.choice, row.taken, count);
-      block_sync();
-      if (lane_index() == 0) {
-        row.chosen[j] = best.index;
-        row.taken[best.index] = 1;
-      }
-      block_sync();
-    }
-    for (int j = lane_index(); j < k; j += kWarp) {
-      int rank = 0;
-      for (int other = 0; other < k; ++other) rank += row.chosen[other] < row.chosen[j] ? 1 : 0;
-      row.ids[rank] = row.chosen[j];
-    }
+  if (valid && args.given != nullptr) {
+    for (int j = lane_index(); j < k; j += kWarp) row.ids[j] = args.given[index * k + j];
     block_sync();
+    weigh(args, logits, row);
+  } else if (valid) {
+    if (args.groups > 1) take_groups(args, row);
+    choose_experts(args, row);
     weigh(args, logits, row);
   }
   for (int j = lane_index(); j < k; j += kWarp) {

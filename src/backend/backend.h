@@ -127,6 +127,11 @@ class Backend : public BackendMemory {
   virtual void choose_tokens(const TokenScores& args, const Batch& batch,
                              const TensorView& chosen) = 0;
 
+  // out [n, dim] = for each row that ends a block of tokens, the block's pooled row; zeros for
+  // other rows. States start and continue like in causal_conv. Results have the same bits however
+  // rows are cut into steps.
+  virtual void pool_tokens(const TokenPools& args, const Batch& batch, const TensorView& out) = 0;
+
   // x = out_gate * silu(conv(in_gate * x)), in place. With adds_input, the input of the convolution
   // is added to its result.   x [n, channels] activation dtype
   // A sequence whose first row is at position 0 starts from a state of zeros. Afterwards the state
@@ -153,7 +158,7 @@ class Backend : public BackendMemory {
                       const HiddenProducts& products);
 
   // Chooses experts for each row of logits [n, experts] f32 by the rules of `routing`; the lower
-  // expert comes first among equals.
+  // expert comes first among equals. Experts that are given are only weighed.
   // A row with a NaN score gets the first experts, with NaN for all weights. Its result is then NaN
   // too, which later checks report as usual.
   virtual void route(const ConstTensorView& logits, const Routing& routing,

@@ -77,6 +77,9 @@ class ForwardingBackend : public Backend {
                      const TensorView& chosen) override {
     inner_.choose_tokens(args, batch, chosen);
   }
+  void pool_tokens(const TokenPools& args, const Batch& batch, const TensorView& out) override {
+    inner_.pool_tokens(args, batch, out);
+  }
   void causal_conv(const TensorView& x, const CausalConv& conv, const Batch& batch) override {
     inner_.causal_conv(x, conv, batch);
   }

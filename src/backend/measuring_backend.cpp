@@ -53,6 +53,9 @@ void MeasuringBackend::append_pooled(const PooledAppend&) {
 void MeasuringBackend::choose_tokens(const TokenScores&, const Batch&, const TensorView&) {
   computes_nothing();
 }
+void MeasuringBackend::pool_tokens(const TokenPools&, const Batch&, const TensorView&) {
+  computes_nothing();
+}
 void MeasuringBackend::causal_conv(const TensorView&, const CausalConv&, const Batch&) {
   computes_nothing();
 }

@@ -34,6 +34,7 @@ class MeasuringBackend final : public Backend {
                  const TensorView&) override;
   void append_pooled(const PooledAppend&) override;
   void choose_tokens(const TokenScores&, const Batch&, const TensorView&) override;
+  void pool_tokens(const TokenPools&, const Batch&, const TensorView&) override;
   void causal_conv(const TensorView&, const CausalConv&, const Batch&) override;
   void recur(const Recurrence&, const Batch&, const TensorView&) override;
   void activate(Activation, const TensorView&, const std::optional<ConstTensorView>&) override;

@@ -154,6 +154,8 @@ struct RouterTerms {
   // Added to the scores while experts are chosen: to sigmoids, or to the softmax over all experts.
   std::optional<ConstTensorView> choice_bias = {};
   std::optional<ConstTensorView> factors = {};  // multiplies the weight of the chosen at the end
+  // [n, per_token] i32, in rising order: the experts to take. Absent: the router chooses.
+  std::optional<ConstTensorView> given = {};
 };
 
 // The experts that a router chose for each row.
@@ -242,12 +244,26 @@ struct Recurrence {
   TensorView state;  // [slots, state_elements] f32; see core/model/recurrence.h and Batch::states
 };
 
+// Pools the tokens of each whole block to one row: see SharedRowConfig.
+struct TokenPools {
+  ConstTensorView rows;   // [n, parts * dim], activation dtype, like the next
+  ConstTensorView gates;  // [n, parts * dim]
+  ConstTensorView bias;   // [block, parts * dim], model dtype or f32
+  int64_t block = 1;
+  int64_t parts = 1;  // 2: blocks overlap
+  // [slots, kept(), 2 * parts * dim] f32: rows and gates of the last tokens, the token at position
+  // p in place p % kept(); see Batch::states
+  TensorView state;
+
+  int64_t kept() const { return block * parts; }
+};
+
 // Rows of several streams, and what their shares are made from: see HyperConfig. `width` is count
-// for shares of what is read alone, or 2 * count.
+// for shares of what is read alone, 2 * count, or (2 + count) * count with shares that mix.
 struct HyperRows {
   ConstTensorView x;         // [n, count * dim] activation dtype
   ConstTensorView products;  // [n, width] f32: of x; divided by x's RMS here
-  ConstTensorView scale;     // [1 or 2], of any type like the next: multiplies each kind of shares
+  ConstTensorView scale;     // [1 to 3], of any type like the next: multiplies each kind of shares
   ConstTensorView base;      // [width]: added to that
   float norm_eps = 0.0f;     // added to the mean square of x
 };
@@ -256,6 +272,7 @@ struct HyperRows {
 struct HyperShares {
   TensorView read;
   std::optional<TensorView> write = {};
+  std::optional<TensorView> mix = {};  // [n, count * count] f32
 };
 
 // A bias of scores for the distance of a token before a row: see DistanceConfig.
@@ -291,6 +308,11 @@ struct AttentionOptions {
   // A row that ends a block may not see it, and its list then has count - 1 blocks: those of
   // TokenScores::pooled.
   bool chosen_pooled = false;
+  // V has no values of tokens. Instead, the last token of each whole block of `pool` tokens has a
+  // pooled row there. K is key and value of a token, and a pooled row of a block. Rows see tokens
+  // by the window, and the pooled rows of all blocks that have ended, or of those among `chosen`.
+  // REQUIRES one KV head, and no chunk, cap, bias or distances. 0: V has values of tokens.
+  int64_t pool = 0;
   // RopeAppend::round_to of these tokens: Q and the cache hold only numbers that this dtype has.
   DType rounded_to = DType::f32;
 };

@@ -216,6 +216,7 @@ class Collector {
     });
     std::vector<uint64_t> words;
     if (magnitudes) words = download_words(backend_, *magnitudes, index);
+    leave_out_unpooled(index, words);
     checkpoint_.check_unchanged();
     found_.layers.push_back(magnitudes_from(words, heads_of(index), index));
     if (losses && magnitudes) losses->end_layer(found_.layers.back());
@@ -247,6 +248,18 @@ class Collector {
       found_.parts[part].layers.push_back(magnitudes ? download_amax(backend_, *magnitudes)
                                                      : LayerAmax());
     }
+  }
+
+  // Takes the zeros out of the count of V, which it has for tokens that end no pool.
+  void leave_out_unpooled(int64_t index, std::vector<uint64_t>& words) const {
+    const LayerDescription& layer = config_.layer(index);
+    if (layer.pool == 0 || words.empty()) return;
+    int64_t zeros = 0;
+    for (const std::vector<int32_t>& window : windows_) {
+      zeros += (std::ssize(window) - std::ssize(window) / layer.pool) * layer.v_head_dim;
+    }
+    const auto v = static_cast<size_t>(2 * layer.n_kv_heads * kMagnitudeWords);
+    words[v + kMagnitudeFirstBin] -= static_cast<uint64_t>(zeros);
   }
 
   void clear(const TensorView& counters) {

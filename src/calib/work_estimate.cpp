@@ -17,8 +17,9 @@ constexpr double kEnough_s = 0.05;
 
 // Whether a layer that stops after K and V multiplies by this tensor.
 bool comes_before_cache(TensorRole role) {
-  constexpr std::array kRoles = {TensorRole::q,      TensorRole::k,      TensorRole::v,
-                                 TensorRole::q_down, TensorRole::latent, TensorRole::k_rope};
+  constexpr std::array kRoles = {TensorRole::q,         TensorRole::k,        TensorRole::v,
+                                 TensorRole::q_down,    TensorRole::latent,   TensorRole::k_rope,
+                                 TensorRole::pool_rows, TensorRole::pool_gate};
   return std::find(kRoles.begin(), kRoles.end(), role) != kRoles.end();
 }
 

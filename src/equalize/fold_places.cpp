@@ -41,6 +41,8 @@ const Refusal kRefusals[] = {
     {[](const ModelConfig& config) { return config.latent.has_value(); },
      "has latent attention, which has no INT8 or NVFP4 cache here, and FP8 would not gain",
      kOtherCaches},
+    {[](const ModelConfig& config) { return config.shared_row.has_value(); },
+     "caches one row that is K and V, so that factors of K would change V", kOtherCaches},
     {[](const ModelConfig& config) { return config.shares_caches(config.n_layers()); },
      "has layers that read the cache of another layer, whose queries would need its factors",
      kOtherCaches},

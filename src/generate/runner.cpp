@@ -158,7 +158,8 @@ void Runner::advance(const KvCache& cache, int64_t rows) {
   const ConstTensorView& positions = step_.batch().context_len;
   Bucket& bucket = buckets_[rows];
   // Steps with per-layer inputs are not recorded: the host looks these inputs up.
-  const bool looks_up = config_.layer_input_dim > 0 || config_.ngrams;
+  const bool tables = config_.experts && config_.experts->table_layers > 0;
+  const bool looks_up = config_.layer_input_dim > 0 || config_.ngrams || tables;
   if (!bucket.has_run || !backend_.can_record() || looks_up) {
     forward(cache, positions);
     bucket.has_run = true;

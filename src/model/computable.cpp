@@ -3,6 +3,7 @@
 #include <string>
 
 #include "base/error.h"
+#include "model/computable_rows.h"
 #include "model/computable_streams.h"
 
 namespace fp8kv {
@@ -75,6 +76,7 @@ void check_pooled(const ModelConfig& config) {
     refuse(config, cat("an indexer pools keys of blocks of ", indexer.block),
            "blocks of 2 tokens or more, for KV heads that all see the same");
   }
+  if (indexer.weighted) return;  // check_shared_row has the rest
   for (int64_t index = 0; index < config.n_layers(); ++index) {
     const LayerDescription& layer = config.layer(index);
     if (layer.index_bytes == 0) continue;
@@ -381,6 +383,7 @@ void check_computable(const ModelConfig& config) {
   check_experts(config);
   check_swiglus(config);
   check_short_convs(config);
+  check_shared_row(config);
   check_streams_computable(config);
 }
 

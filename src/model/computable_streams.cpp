@@ -38,6 +38,10 @@ void check_hyper(const ModelConfig& config) {
     refuse_computing(config, cat(config.hyper->count, " streams are connected"),
                      cat("2 to ", kMostStreams));
   }
+  if (config.hyper->rank > 0 && config.hyper->rounds > 0) {
+    refuse_computing(config, "streams mix, and their elements have weights of their own",
+                     "one of both");
+  }
   const bool inputs = config.layer_input_dim > 0 || config.laurel_rank > 0 || config.streams;
   if (inputs || block.layer_scale || block.parallel) {
     refuse_computing(config, "hyper-connections are in layers with another way around their blocks",
@@ -62,6 +66,14 @@ void check_hyper(const ModelConfig& config) {
     refuse_computing(config, cat("layer ", index, " has hyper-connections"),
                      "attention or a state, and a feed-forward part");
   }
+}
+
+// Checks that tables of experts are in layers that get the tokens' rows of them.
+void check_expert_tables(const ModelConfig& config) {
+  if (!config.experts || config.experts->table_layers == 0) return;
+  if (config.hyper && !config.ngrams && config.layer_input_dim == 0) return;
+  refuse_computing(config, "tables give the experts of tokens in layers with another input",
+                   "hyper-connections, and no other input");
 }
 
 // Checks that experts whose output waits are in blocks for which the forward pass computes them.
@@ -110,6 +122,7 @@ void check_ngrams(const ModelConfig& config) {
 void check_streams_computable(const ModelConfig& config) {
   check_streams(config);
   check_hyper(config);
+  check_expert_tables(config);
   check_shortcut(config);
   check_ngrams(config);
 }

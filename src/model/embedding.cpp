@@ -46,6 +46,9 @@ Embedding::Embedding(const Checkpoint& checkpoint, const ModelConfig& config, Ba
   streams_ = loader.outers(TensorRole::stream_in);
   if (config.layer_input_dim > 0) inputs_.emplace(checkpoint, config, backend, table);
   if (config.ngrams) ngrams_.emplace(checkpoint, config, backend);
+  if (config.experts && config.experts->table_layers > 0) {
+    tables_.emplace(checkpoint, config, backend);
+  }
 }
 
 std::vector<const Tensor*> Embedding::weights() const {
@@ -89,6 +92,7 @@ void Embedding::embed_tokens(const Step& step, const TensorView& x) {
 
 std::optional<ConstTensorView> Embedding::layer_input(const Step& step, int64_t index) {
   if (ngrams_) return ngrams_->of(step, index);
+  if (tables_) return tables_->of(step, index);
   if (!inputs_) return std::nullopt;
   return inputs_->of(step, embedded(step), index);
 }

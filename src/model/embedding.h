@@ -8,6 +8,7 @@
 #include "backend/backend.h"
 #include "checkpoint/checkpoint.h"
 #include "core/model/config.h"
+#include "model/expert_tables.h"
 #include "model/layer_inputs.h"
 #include "model/ngram_inputs.h"
 #include "model/row_table.h"
@@ -30,6 +31,7 @@ class Embedding {
   // The input that layer `index` has beside the stream, for layers with such an input: its
   // per-layer embeddings, or the rows of its n-grams. Valid until the next call.
   //   [rows, layer_input_dim or NgramConfig::dim] activation dtype
+  // Or the experts of each token, if a table gives them.   [rows, per_token] i32
   std::optional<ConstTensorView> layer_input(const Step& step, int64_t index);
 
   std::vector<const Tensor*> weights() const;  // all held tensors
@@ -54,6 +56,7 @@ class Embedding {
   Tensor tokens_;  // [kRowsAtOnce, embed_dim]: rows before `up_`
   std::optional<LayerInputs> inputs_;
   std::optional<NgramInputs> ngrams_;
+  std::optional<ExpertTables> tables_;
   std::vector<Tensor> streams_;  // [dim, dim]: of each stream but the first
   Tensor stream_;                // [rows, dim]: one of these
   Tensor embedded_;              // [rows, dim]: on the way to a layer's input, or to streams

@@ -64,6 +64,7 @@ Forward::Forward(Backend& backend, const ModelConfig& config, int64_t max_rows,
   if (config.recurrence) state_.emplace(memory_, config);
   if (config.experts) experts_.emplace(memory_, config);
   if (config.latent) latent_.emplace(memory_, config);
+  if (config.shared_row) shared_row_.emplace(memory_, config, max_positions);
   if (IndexerForward::is_needed(config, max_positions)) {
     indexer_.emplace(memory_, config, max_positions);
   }
@@ -152,6 +153,7 @@ AttentionInputs Forward::project(int64_t index, const LayerWeights& weights, con
       weights.sinks,
       {},
       {},
+      step.state.index_pool,
       x,
   };
   const InputNorm in = attn_input(weights, n);
@@ -162,6 +164,9 @@ AttentionInputs Forward::project(int64_t index, const LayerWeights& weights, con
     latent_->project(weights, entered(x, in, multiplier), inputs.q, inputs.k, inputs.v);
     ropes_.grow_q(config_.layer_ropes[static_cast<size_t>(index)], args);
     backend_.rope_append(args);
+  } else if (shared_row_) {
+    shared_row_->project(index, weights, entered(x, in, multiplier), args, step.state.pool);
+    backend_.rope_append(ropes_.rotation(-1, inputs, step.batch, step.kv, step.magnitudes));
   } else if (config_.qk_norm_rotated) {
     project_rotated(backend_, entered(x, in, multiplier), weights.attn, args,
                     ropes_.rotation(-1, inputs, step.batch, step.kv, step.magnitudes));
@@ -184,14 +189,20 @@ AttentionInputs Forward::project(int64_t index, const LayerWeights& weights, con
 std::optional<ConstTensorView> Forward::choose(int64_t index, const LayerWeights& weights,
                                                const AttentionInputs& inputs, const Batch& batch,
                                                const TokenChoice& choice) {
-  if (!indexer_ || (config_.indexer->by_kv_head && !weights.indexer)) return std::nullopt;
+  if (!indexer_ || (!config_.indexer->is_dsa() && !weights.indexer)) return std::nullopt;
   FP8KV_ASSERT(choice.chosen.data != nullptr);
   if (weights.indexer) {
     const int64_t n = inputs.q.shape[0];
-    // Latent attention leaves its normed input in memory.
-    const ConstTensorView rows =
-        latent_ ? view_of(normed_, n, config_.dim) : entered(inputs.x, attn_input(weights, n), 1.0);
-    indexer_->run(*weights.indexer, {rows, latent_ ? latent_->q_vector(n) : rows},
+    // Attention that makes Q by way of a vector leaves its normed input in memory.
+    const ConstTensorView rows = latent_ || shared_row_
+                                     ? view_of(normed_, n, config_.dim)
+                                     : entered(inputs.x, attn_input(weights, n), 1.0);
+    IndexerRows read{rows, rows};
+    if (latent_) read.q_vector = latent_->q_vector(n);
+    if (shared_row_) {
+      read = {rows, shared_row_->q_vector(n), shared_row_->pool_rope(index), inputs.index_pool};
+    }
+    indexer_->run(*weights.indexer, read,
                   ropes_.rotation(config_.layer_ropes[static_cast<size_t>(index)], inputs, batch,
                                   choice.keys, std::nullopt),
                   choice);
@@ -243,12 +254,16 @@ void Forward::attend(int64_t index, const AttentionInputs& inputs, const Batch& 
   if (config_.has_sinks(index)) options.sinks = inputs.sinks.value();
   options.distances = inputs.distances;
   options.rounded_to = config_.dtype;
+  options.pool = config_.layer(index).pool;
   options.chosen = inputs.chosen;
   if (inputs.chosen) {
     options.chosen_block = config_.indexer->block;
     options.chosen_pooled = config_.indexer->pooled;
   }
   backend_.attention(inputs.q, kv, batch, options, out);
+  if (!shared_row_) return;
+  const int32_t rope = config_.layer_ropes[static_cast<size_t>(index)];
+  shared_row_->turn_back(index, out, ropes_.rotation(rope, inputs, batch, kv, std::nullopt));
 }
 
 void Forward::head(const HeadWeights& weights, const TensorView& x, const ConstTensorView& rows,

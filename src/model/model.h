@@ -18,6 +18,7 @@
 #include "model/parts/layer_states.h"
 #include "model/parts/rope_tables.h"
 #include "model/parts/scores/distances.h"
+#include "model/parts/shared_row.h"
 #include "model/parts/short_convs.h"
 #include "model/parts/sparse/indexer.h"
 #include "model/parts/state.h"
@@ -44,7 +45,7 @@ struct LayerStep {
   // Q, K and V are observed as they are cached; see RopeAppend. Absent: they are not.
   std::optional<TensorView> magnitudes = {};
   LayerState state = {};  // of a layer that keeps one; see Batch::states
-  // The layer's own, from Embedding, if it has one: see LayerInput, or NgramWeights.
+  // The layer's own, from Embedding, if it has one: see LayerInput, NgramWeights, or RouterTerms.
   std::optional<ConstTensorView> input = {};
   TokenChoice choice = {};  // of a sparse indexer; not for LayerPart::up_to_kv
 };
@@ -125,7 +126,8 @@ class Forward {
   void multiply(const TensorView& x, double multiplier);
   void finish_stream(const LayerWeights& weights, const MixedRows& mixed, const TensorView& x,
                      const LayerStep& step);
-  void finish_hyper(const LayerWeights& weights, const MixedRows& mixed, const TensorView& rows);
+  void finish_hyper(const LayerWeights& weights, const MixedRows& mixed, const TensorView& rows,
+                    const LayerStep& step);
   void finish_shortcut(const LayerWeights& weights, const MixedRows& mixed, const TensorView& rows,
                        const LayerStep& step);
   ConstTensorView heads_output(const LayerWeights& weights, const ConstTensorView& attended,
@@ -133,7 +135,8 @@ class Forward {
   void add_attended(const LayerWeights& weights, const ConstTensorView& attended,
                     const TensorView& x, const LayerStep& step);
   TensorView hidden(const LayerWeights& weights, const TensorView& x);
-  TensorView mix(const LayerWeights& weights, const TensorView& x);
+  TensorView mix(const LayerWeights& weights, const TensorView& x,
+                 const std::optional<ConstTensorView>& given = {});
   void mix_beside_dense(const LayerWeights& weights, const TensorView& x);
   TensorView layer_input_term(const LayerInput& weights, const ConstTensorView& input,
                               const ConstTensorView& x);
@@ -152,6 +155,7 @@ class Forward {
   std::optional<DenseForward> dense_;
   std::optional<ExpertsForward> experts_;
   std::optional<LatentForward> latent_;
+  std::optional<SharedRowForward> shared_row_;
   std::optional<IndexerForward> indexer_;
   std::optional<StreamsForward> streams_;
   std::optional<HyperForward> hyper_;

@@ -18,7 +18,7 @@ void Forward::finish(const LayerWeights& weights, const MixedRows& mixed, const 
     return streams_->add_to_others(
         layer_input_term(weights.input.value(), step.input.value(), active), x);
   }
-  if (hyper_) return finish_hyper(weights, mixed, x);
+  if (hyper_) return finish_hyper(weights, mixed, x, step);
   if (shortcut_) return finish_shortcut(weights, mixed, x, step);
   finish_stream(weights, mixed, x, step);
   if (weights.input) {
@@ -29,15 +29,16 @@ void Forward::finish(const LayerWeights& weights, const MixedRows& mixed, const 
 
 // The rest of a layer with hyper-connections. Other rows may have been read since `project`.
 void Forward::finish_hyper(const LayerWeights& weights, const MixedRows& mixed,
-                           const TensorView& rows) {
+                           const TensorView& rows, const LayerStep& step) {
   const TensorView x = hyper_->read(weights.attn_hyper.value(), rows);
   const TensorView mixed_rows =
       mixed.read ? product(weights.state->out, *mixed.read)
                  : product(weights.o, heads_output(weights, mixed.attended.value(), x));
   hyper_->write(mixed_rows, rows);
   const TensorView in = hyper_->read(weights.ffn_hyper.value(), rows);
-  hyper_->write(weights.experts ? mix(weights, in) : product(weights.down, hidden(weights, in)),
-                rows);
+  hyper_->write(
+      weights.experts ? mix(weights, in, step.input) : product(weights.down, hidden(weights, in)),
+      rows);
 }
 
 // The rest of a layer where the output of experts joins the stream one layer later.
@@ -89,6 +90,7 @@ ConstTensorView Forward::heads_output(const LayerWeights& weights, const ConstTe
   ConstTensorView flat{attended.data, attended.dtype,
                        Shape{x.shape[0], attended.shape.elements() / x.shape[0]}};
   if (latent_) flat = latent_->values(*weights.latent, attended);
+  if (shared_row_) flat = shared_row_->output(weights.shared_row.value(), attended);
   return weights.attn_gate ? gated(weights, flat, x) : flat;
 }
 
@@ -129,12 +131,14 @@ ConstTensorView Forward::gated(const LayerWeights& weights, const ConstTensorVie
 }
 
 // The output of a layer's experts. Beside attention it waits in memory of its own.
-TensorView Forward::mix(const LayerWeights& weights, const TensorView& x) {
+//   given: the experts of each row, in a layer with a table of them
+TensorView Forward::mix(const LayerWeights& weights, const TensorView& x,
+                        const std::optional<ConstTensorView>& given) {
   const int64_t n = x.shape[0];
   const ConstTensorView rows = entered(x, ffn_input(weights, n), 1.0);
   const TensorView output =
       config_.block.parallel ? mixed_.first(n) : view_of(output_, n, config_.dim);
-  experts_->choose(*weights.experts, rows);
+  experts_->choose(*weights.experts, rows, given);
   experts_->run(*weights.experts, rows, output);
   return output;
 }

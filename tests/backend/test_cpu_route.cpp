@@ -23,7 +23,8 @@ struct Chosen {
 };
 
 Chosen route(const std::vector<std::vector<float>>& logits, const Routing& routing,
-             const std::vector<float>& bias = {}, const std::vector<float>& factors = {}) {
+             const std::vector<float>& bias = {}, const std::vector<float>& factors = {},
+             const std::vector<int32_t>& given = {}) {
   const auto backend = make_cpu_backend(2);
   const auto n = static_cast<int64_t>(logits.size());
   const auto count = static_cast<int64_t>(logits[0].size());
@@ -34,7 +35,7 @@ Chosen route(const std::vector<std::vector<float>>& logits, const Routing& routi
   const Tensor ids = backend->allocate(DType::i32, shape);
   const Tensor weights = backend->allocate(DType::f32, shape);
   const Tensor counts = backend->allocate(DType::u64, Shape{count});
-  std::optional<Tensor> choice, factor;
+  std::optional<Tensor> choice, factor, table;
   RouterTerms terms;
   if (!bias.empty()) {
     choice = test::tensor_of(*backend, bias, {count});
@@ -43,6 +44,10 @@ Chosen route(const std::vector<std::vector<float>>& logits, const Routing& routi
   if (!factors.empty()) {
     factor = test::tensor_of(*backend, factors, {count});
     terms.factors = factor->view();
+  }
+  if (!given.empty()) {
+    table = test::tensor_of(*backend, given, shape);
+    terms.given = table->view();
   }
   backend->route(rows.view(), routing, terms, {ids.view(), weights.view(), counts.view()});
   Chosen chosen;
@@ -118,6 +123,25 @@ TEST_CASE("route: an expert's factor multiplies its weight, and chooses nothing"
   CHECK(chosen.ids == Ids{1, 2});
   CHECK(chosen.weights[0] == doctest::Approx(0.5 / (1 + std::exp(-1.0))));
   CHECK(chosen.weights[1] == doctest::Approx(3 / (1 + std::exp(1.0))));
+}
+
+TEST_CASE("route: experts that are given are weighed by the rules, and no others are chosen") {
+  const Routing routing{
+      .per_token = 2, .score = RouterScore::sqrt_softplus, .normalise = true, .scale = 1.5};
+  const auto score = [](double logit) { return std::sqrt(std::log1p(std::exp(logit))); };
+  const Chosen chosen = route({{1, 3, 2, 0}}, routing, {}, {}, {0, 3});
+  CHECK(chosen.ids == Ids{0, 3});
+  CHECK(chosen.weights[0] == doctest::Approx(1.5 * score(1) / (score(1) + score(0))));
+  CHECK(chosen.weights[1] == doctest::Approx(1.5 * score(0) / (score(1) + score(0))));
+  CHECK(chosen.counts == std::vector<uint64_t>{1, 0, 0, 1});
+}
+
+TEST_CASE("route: the root of a softplus is a score by itself, and a bias chooses") {
+  const Chosen chosen = route({{2, 1, 30, -200}},
+                              {.per_token = 2, .score = RouterScore::sqrt_softplus}, {0, 0, 0, 9});
+  CHECK(chosen.ids == Ids{2, 3});
+  CHECK(chosen.weights[0] == doctest::Approx(std::sqrt(30.0)));
+  CHECK(chosen.weights[1] == 0.0f);
 }
 
 TEST_CASE("route: a group is worth its two best experts") {

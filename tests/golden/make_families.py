@@ -699,9 +699,9 @@ def spread(name, shape, config):
     """base and amplitude: activations stay near 1, and no norm, bias or embedding is near what it would be left out."""
     if name.endswith((".bias", "_proj_bias")):
         return 0.0, 0.8
-    if name.endswith(("hc_base", "hc_head_base")):
+    if name.endswith(("hc_base", "hc_head_base", "hc_attn_base", "hc_ffn_base")):
         return 0.0, 0.8
-    if name.endswith(("sinks", "sink_bias", "sink_param")):
+    if name.endswith(("sinks", "sink_bias", "sink_param", "attn_sink")):
         return 0.5, 1.5
     if name.endswith(("correction_bias", "expert_bias", "router_bias")):
         return 0.0, 0.3
@@ -724,6 +724,19 @@ def spread(name, shape, config):
     columns_first = columns_first and not config["model_type"].startswith("gemma4")
     fan_in = shape[-2] if columns_first else shape[-1]
     return 0.0, round(2.6 / math.sqrt(fan_in), 3)
+
+
+def described(name, shape, config):
+    """What a golden says of a tensor besides its shape."""
+    if name.endswith(".tid2eid"):
+        return {"choices": config["n_routed_experts"]}
+    return dict(zip(("base", "amplitude"), spread(name, shape, config)))
+
+
+def table(shape, choices):
+    """The experts of each token, of so many."""
+    tokens, per_token = shape
+    return np.array([[(3 * token + token // 5 + j) % choices for j in range(per_token)] for token in range(tokens)], np.int64)
 
 
 def save(folder, tensors, config):
@@ -887,6 +900,8 @@ def is_turned(name, config):
 
 def published_hybrid(name, shape, config):
     """What published files of these families have in place of a tensor that transformers 5.24 saves."""
+    if config["model_type"] == "deepseek_v4" and "compress_ratios" in config:
+        name = name.removeprefix("model.").replace("embed_tokens", "embed").replace("hc_head.hc_", "hc_head_").replace(".attn.norm.", ".attn.kv_norm.")
     if config["model_type"].startswith("hy_v4"):
         name = re.sub(r"hc_pre\.(hc_\w+_layer)", r"\1.hc_pre", name).replace("hc_pre.hc_head.", "hc_head.").replace("hc_head.hc_pre.", "hc_head.")
         name = re.sub(r"(mlp|shared_experts)\.linear_gate", r"\1.gate_proj", name)
@@ -903,7 +918,7 @@ def published_hybrid(name, shape, config):
 
 def published_shapes(config):
     shapes = {}
-    if config["model_type"] in ("olmo_hybrid", "kimi_linear", "hy_v4", "hy_v4_vl") and config.get("transformers_version") != "5.24.0":
+    if config["model_type"] in ("deepseek_v4", "olmo_hybrid", "kimi_linear", "hy_v4", "hy_v4_vl") and config.get("transformers_version") != "5.24.0":
         return dict(published_hybrid(name, shape, config) for name, shape in saved_shapes(config).items())
     for name, shape in saved_shapes(stand_in(config)).items():
         if name.startswith("model.embed_tokens_extend.") and not name.endswith("img_projection_up.weight"):
@@ -994,6 +1009,28 @@ def whole_cache(model):
     return transformers.DynamicCache(config=config)
 
 
+def watched_cache(model):
+    """A cache of DeepSeek V4, and the rows that went into each layer's window."""
+    import transformers
+
+    cache, seen = transformers.DynamicCache(config=model.config), {}
+    for index, layer in enumerate(cache.layers):
+        def update(keys, values, *args, index=index, own=layer.update, **kwargs):
+            seen.setdefault(index, []).append(keys)
+            return own(keys, values, *args, **kwargs)
+
+        layer.update = update
+    return cache, seen
+
+
+def row_amax(cache, seen):
+    """K is the rows of tokens. V is the rows that pool blocks, or without pools the same as K."""
+    k = [max(float(keys.abs().max()) for keys in seen[index]) for index in range(len(cache.layers))]
+    pools = [getattr(layer, "compressed_kv", {"compressor": None})["compressor"] for layer in cache.layers]
+    v = [k[index] if pool is None else float(pool.abs().max()) for index, pool in enumerate(pools)]
+    return [[np.array([each], np.float32) for each in part] for part in (k, v)]
+
+
 def head_amax(kv, config):
     """[n_kv_heads] of K or V [heads, tokens, head_dim]."""
     amax = kv.abs().amax(dim=(1, 2)).numpy()
@@ -1054,12 +1091,12 @@ def compute(name, seed):
     config = CASES[name]
     others = {"-new-names": NEW_NAMES, "-first-names": [("transformer.", "")], "-model-names": [("backbone.", "model.")]}
     names = next((pairs for end, pairs in others.items() if name.endswith(end)), [])
-    tensors = {renamed(key, names): {"shape": shape, **dict(zip(("base", "amplitude"), spread(key, shape, config)))}
+    tensors = {renamed(key, names): {"shape": shape, **described(key, shape, config)}
                for key, shape in published_shapes(config).items() if not key.endswith(ABSENT.get(name, "?"))}
     ids = np.random.default_rng(sum(name.encode()) + seed).integers(3, VOCAB, N_TOKENS).tolist()
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
-        arrays = {key: values(key, seed, **tensor) for key, tensor in tensors.items()}
+        arrays = {key: table(**tensor) if "choices" in tensor else values(key, seed, **tensor) for key, tensor in tensors.items()}
         computed = stand_in(config)
         save(folder, arrays if computed == config else as_stand_in(arrays, config), computed)
         # Eager Falcon of 5.23 adds ALiBi twice: to the mask and to the scores.
@@ -1074,7 +1111,10 @@ def compute(name, seed):
         model.eval()
         # Without a config the cache keeps all tokens, so the amax covers the sequence. Layers of
         # other kinds need a config.
-        cache = whole_cache(model) if has_layers_of_kinds(config) else transformers.DynamicCache()
+        one_row = config["model_type"] == "deepseek_v4"
+        cache, seen = watched_cache(model) if one_row else (None, None)
+        if not one_row:
+            cache = whole_cache(model) if has_layers_of_kinds(config) else transformers.DynamicCache()
         margin = math.inf
         with torch.no_grad():
             logits = model(input_ids=torch.tensor([ids]), past_key_values=cache, **position_inputs(config, len(ids))).logits[0]
@@ -1086,12 +1126,13 @@ def compute(name, seed):
                 margin = min(margin, float(top[0] - top[1]) / float(last.abs().max()))
                 running = running + [int(last.argmax())]
     caches = [layer for layer in cache.layers if getattr(layer, "keys", None) is not None]
-    assert caches and all(layer.keys.shape[2] == N_TOKENS for layer in caches)
+    assert caches and (one_row or all(layer.keys.shape[2] == N_TOKENS for layer in caches))
     # A cache of latents has them as keys, and the rotated part as values. Here the rotated part is
     # K, and V the latent.
     latent = "kv_lora_rank" in text_of(config)
     names = ("values", "keys") if latent else ("keys", "values")
-    k_amax, v_amax = ([head_amax(getattr(layer, each)[0], config) for layer in caches] for each in names)
+    k_amax, v_amax = row_amax(cache, seen) if one_row else (
+        [head_amax(getattr(layer, each)[0], config) for layer in caches] for each in names)
     more = {}
     if latent:
         largest = [max(k[0], v[0]) for k, v in zip(k_amax, v_amax)]

@@ -89,7 +89,36 @@ INKLING_PLAIN = {**without(INKLING, "torch_dtype", "layer_types", "mlp_layer_typ
 JAMBA = without(family("JambaForCausalLM", "jamba", num_hidden_layers=4, attn_layer_period=4, attn_layer_offset=2, expert_layer_period=2, expert_layer_offset=1,
                        num_experts=5, num_experts_per_tok=2, mamba_d_state=5, mamba_d_conv=4, mamba_expand=2, mamba_dt_rank="auto", mamba_conv_bias=True,
                        mamba_proj_bias=False, hidden_act="silu", rms_norm_eps=0.03, pad_token_id=0, **UNTIED), "rope_theta")
+SLIDING, SPARSE, HEAVY = "sliding_attention", "compressed_sparse_attention", "heavily_compressed_attention"
+# Keys that transformers saves.
+DEEPSEEK_V4 = {**without(family("DeepseekV4ForCausalLM", "deepseek_v4", num_hidden_layers=4, num_key_value_heads=1, head_dim=14, q_lora_rank=20,
+                                partial_rotary_factor=6 / 14, qk_rope_head_dim=6, o_groups=2, o_lora_rank=5, n_routed_experts=6, num_experts_per_tok=2,
+                                n_shared_experts=1, moe_intermediate_size=24, routed_scaling_factor=1.5, norm_topk_prob=True, scoring_func="sqrtsoftplus",
+                                swiglu_limit=0.8, layer_types=[SLIDING, SPARSE, HEAVY, SPARSE], compress_rates={SPARSE: 4, HEAVY: 6},
+                                mlp_layer_types=["hash_moe", "moe", "moe", "moe"], sliding_window=7, index_n_heads=12, index_head_dim=10, index_topk=3,
+                                hc_mult=4, hc_sinkhorn_iters=20, hc_eps=0.01, compress_rope_theta=300.0, num_nextn_predict_layers=1,
+                                attention_bias=False, mlp_bias=False, rope_parameters={
+                                    "main": {"rope_type": "default", "rope_theta": 10000.0, "partial_rotary_factor": 6 / 14},
+                                    "compress": {"rope_type": "yarn", "rope_theta": 300.0, "partial_rotary_factor": 6 / 14, "factor": 4.0,
+                                                 "original_max_position_embeddings": 16, "beta_fast": 32.0, "beta_slow": 1.0,
+                                                 "attention_factor": 1.2}}, pad_token_id=0, **UNTIED), "intermediate_size")}
+# Keys of published files.
+DEEPSEEK_V4_PUBLISHED = {**without(DEEPSEEK_V4, "layer_types", "mlp_layer_types", "compress_rates", "partial_rotary_factor", "rope_parameters"),
+                         "num_attention_heads": 6, "hidden_size": 36, "num_hidden_layers": 3, "compress_ratios": [4, 4, 0, 0], "num_hash_layers": 2,
+                         "num_experts_per_tok": 3, "o_groups": 3, "hc_mult": 3, "hc_sinkhorn_iters": 4, "index_topk": 5, "index_n_heads": 3,
+                         "topk_method": "noaux_tc", "rope_theta": 10000.0, "rope_scaling": {
+                             "type": "yarn", "factor": 4.0, "original_max_position_embeddings": 16, "beta_fast": 32, "beta_slow": 1}}
+# The defaults of transformers.
+DEEPSEEK_V4_PLAIN = {**without(DEEPSEEK_V4, "torch_dtype", "layer_types", "mlp_layer_types", "compress_rates", "partial_rotary_factor", "rope_parameters",
+                               "norm_topk_prob", "scoring_func", "hc_sinkhorn_iters", "hidden_act"),
+                     "dtype": "float32", "num_hidden_layers": 5, "num_attention_heads": 7, "head_dim": 12, "o_groups": 7, "o_lora_rank": 3, "num_hash_layers": 0,
+                     "compress_rate_csa": 2, "compress_rate_hca": 9, "sliding_window": 11, "hc_mult": 2, "index_head_dim": 8, "index_topk": 40,
+                     "swiglu_limit": 10.0, "rope_theta": 20.0, **TIED}
+
 CASES = {
+    "deepseek-v4": DEEPSEEK_V4,
+    "deepseek-v4-published": DEEPSEEK_V4_PUBLISHED,
+    "deepseek-v4-plain": DEEPSEEK_V4_PLAIN,
     "inkling": INKLING,
     "inkling-seven": INKLING_SEVEN,
     "inkling-plain": INKLING_PLAIN,

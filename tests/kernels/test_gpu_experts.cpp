@@ -63,6 +63,7 @@ const Routing kRoutings[] = {
     {.per_token = 4, .score = RouterScore::sigmoid, .normalise = true, .epsilon = 1e-20},
     {.per_token = 3, .score = RouterScore::sigmoid, .scale = 1.5, .groups = 3, .groups_kept = 2},
     {.per_token = 2, .score = RouterScore::sparse_mixer, .near = 0.3},
+    {.per_token = 3, .score = RouterScore::sqrt_softplus, .normalise = true, .scale = 1.5},
 };
 
 }  // namespace

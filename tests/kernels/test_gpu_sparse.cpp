@@ -9,6 +9,7 @@
 #include "support/backends/gpu_backends.h"
 #include "support/backends/latent_scene.h"
 #include "support/backends/pooled_scene.h"
+#include "support/backends/pools_scene.h"
 
 namespace fp8kv {
 
@@ -70,6 +71,29 @@ TEST_CASE("gpu choose_tokens: by pooled keys all heads choose whole blocks, and 
         CHECK(test::run_choice(*gpu, scene) == scene.expected());
       }
     }
+  }
+}
+
+TEST_CASE("gpu pool_tokens and attention: pooled rows within their roundings") {
+  for (const auto& [name, make] : test::gpu_backends()) {
+    CAPTURE(name);
+    const auto gpu = make();
+    for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
+      for (const int64_t parts : {1, 2}) {
+        CAPTURE(std::string(dtype_name(dtype)));
+        CAPTURE(parts);
+        test::check_pools(*gpu, {.parts = parts, .dtype = dtype});
+        test::check_pools(*gpu, {.dim = 70, .block = 5, .parts = parts, .dtype = dtype});
+      }
+    }
+    test::PoolsScene scene{.sinks = false};
+    scene.chosen.emplace();
+    for (int64_t row = 0; row < scene.tokens; ++row) {
+      for (const int64_t block : {int64_t{1}, (row + 1) / scene.block, int64_t{-1}}) {
+        scene.chosen->push_back(static_cast<int32_t>(block));
+      }
+    }
+    test::check_pools(*gpu, scene);
   }
 }
 

@@ -111,12 +111,14 @@ TEST_CASE("gpu stream_gates: equals the definition in double precision") {
 
 TEST_CASE("gpu hyper_shares: as on the CPU, with a scale and a base of any type") {
   constexpr int64_t kCount = 4;
-  const HyperConfig config{.count = kCount, .eps = 1e-3, .most_written = 1.5};
   for (const DType dtype : kComputeTypes) {
     CAPTURE(std::string(dtype_name(dtype)));
     const std::vector<float> x = random_values(1, kRows * kCount * kDim, dtype);
-    for (const int64_t kinds : {1, 2}) {
-      const int64_t width = kinds * kCount;
+    for (const int64_t kinds : {1, 2, 3}) {
+      HyperConfig config{.count = kCount, .eps = 1e-3, .most_written = 1.5};
+      if (kinds == 3) config.rounds = 5;
+      config.eps_written = kinds < 3;
+      const int64_t width = kinds == 1 ? kCount : config.width();
       const std::vector<float> products = random_values(2, kRows * width, DType::f32);
       const std::vector<float> scale = random_values(3, kinds, dtype);
       const std::vector<float> base = random_values(4, width, dtype);
@@ -125,6 +127,8 @@ TEST_CASE("gpu hyper_shares: as on the CPU, with a scale and a base of any type"
         const Tensor write = backend.allocate(DType::f32, Shape{kRows, kCount});
         HyperShares out{.read = read.view()};
         if (kinds > 1) out.write = write.view();
+        const Tensor mix = backend.allocate(DType::f32, Shape{kRows, kCount * kCount});
+        if (kinds > 2) out.mix = mix.view();
         const Tensor rows = put(backend, x, as, {kRows, kCount * kDim});
         const Tensor raw = put(backend, products, DType::f32, {kRows, width});
         const Tensor scales = put(backend, scale, as, {kinds});
@@ -135,6 +139,9 @@ TEST_CASE("gpu hyper_shares: as on the CPU, with a scale and a base of any type"
         if (kinds == 1) return all;
         const std::vector<float> written = get(backend, write.view());
         all.insert(all.end(), written.begin(), written.end());
+        if (kinds == 2) return all;
+        const std::vector<float> mixed = get(backend, mix.view());
+        all.insert(all.end(), mixed.begin(), mixed.end());
         return all;
       };
       std::vector<double> expected, allowed;

@@ -308,16 +308,31 @@ const Knob kKnobs[] = {
     {"norm_eps, of steps, K and Q", "jamba-new-keys", [](ModelConfig& c) { c.norm_eps = 1e-6; }},
     {"latent.norm_eps, beside states", "kimi-linear-q-rank",
      [](ModelConfig& c) { c.latent->norm_eps = 0.1; }},
+    {"hyper.rounds", "deepseek-v4", [](ModelConfig& c) { c.hyper->rounds = 1; }},
+    {"hyper.eps_written", "deepseek-v4", [](ModelConfig& c) { c.hyper->eps_written = true; }},
+    {"pool, of its own tokens", "deepseek-v4", [](ModelConfig& c) { c.layers[2].pool = 0; }},
+    {"indexer.top_k, of pools", "deepseek-v4", [](ModelConfig& c) { c.indexer->top_k = 4; }},
+    {"indexer, of pools", "deepseek-v4-published", [](ModelConfig& c) { c.indexer->top_k = 12; }},
+    {"window, beside pools", "deepseek-v4-plain", [](ModelConfig& c) { c.layers[0].reach = 12; }},
+    {"layer_ropes, of pools", "deepseek-v4-published",
+     [](ModelConfig& c) { c.layer_ropes.assign(c.layer_ropes.size(), 0); }},
+    {"attention_factor, of pools", "deepseek-v4",
+     [](ModelConfig& c) { c.ropes[1].attention_factor = 1; }},
+    {"sinks, beside pools", "deepseek-v4", [](ModelConfig& c) { c.block.sinks = false; }},
+    {"experts.score, sqrt_softplus", "deepseek-v4",
+     [](ModelConfig& c) { c.experts->routing.score = RouterScore::sigmoid; }},
+    {"swiglus, of the shared expert, beside tables", "deepseek-v4",
+     [](ModelConfig& c) { c.swiglus.assign(c.swiglus.size(), {.routed = c.swiglus[0].routed}); }},
 };
 
 // Does not compile with a member more or less: each has a row here or in
 // family_knobs.cpp, or a word here.
 [[maybe_unused]] void all_members_are_known() {
-  // The tensors' shapes give count, hidden_dim, inner_dim, fixed and identities, and their dtypes
-  // f32_router. router_norm always comes with beside_dense.
+  // The tensors' shapes give count, hidden_dim, inner_dim, fixed and identities, their dtypes
+  // f32_router, and their number table_layers. router_norm always comes with beside_dense.
   [[maybe_unused]] const auto [count, hidden_dim, inner_dim, routing, choice_bias, shared, fixed,
                                gate, bias, beside, router_norm, f32_router, factors, multiplier,
-                               post_norm, identities, shortcut] = ExpertsConfig{};
+                               post_norm, tables, identities, shortcut] = ExpertsConfig{};
   // The tensors' shapes give conv_width, steps_by_row, rank and from_v.
   [[maybe_unused]] const auto [update, state_norm, skip, conv_bias, state_bias, state_out_bias,
                                multipliers, state_gate, state_eps, most_strength, steps_by_row,
@@ -331,11 +346,11 @@ const Knob kKnobs[] = {
   // window_sinks there are too few tensors. epsilon is too small to show in any model.
   [[maybe_unused]] const auto [per_token, score, near, normalise, epsilon, scale, groups, kept,
                                worth, input] = Routing{};
-  // The tensors' shapes give n_heads and size, and their dtypes f32_weights. Attention's rotation
-  // is the indexer's too.
-  [[maybe_unused]] const auto [n_heads, size, index_rope_dim, top_k, block, pooled, local_blocks,
-                               by_kv_head, index_pairs, rotates_last, index_eps, f32_weights] =
-      IndexerConfig{};
+  // The tensors' shapes give n_heads, size and weighted, and their dtypes f32_weights. Attention's
+  // rotation is the indexer's too.
+  [[maybe_unused]] const auto [n_heads, size, index_rope_dim, top_k, block, pooled, weighted,
+                               local_blocks, by_kv_head, index_pairs, rotates_last, index_eps,
+                               f32_weights] = IndexerConfig{};
   [[maybe_unused]] const auto [norm, plus_one, last_whole, norm_bias, place, states_before,
                                parallel, shared_norm, qk, q_by, attn_gate, qk_bias, v_norm,
                                activation, xielu, gated, head_bias, head_normed, embed, residual,
@@ -348,8 +363,10 @@ const Knob kKnobs[] = {
   // The tensors' shapes give count.
   [[maybe_unused]] const auto [streams, active, scaled] = StreamsConfig{};
   // The tensors' shapes give count and rank, and their dtypes f32_product.
-  [[maybe_unused]] const auto [connected, hyper_rank, hyper_eps, most_written, f32_product] =
-      HyperConfig{};
+  [[maybe_unused]] const auto [connected, hyper_rank, hyper_eps, most_written, rounds, eps_written,
+                               f32_product] = HyperConfig{};
+  // The tensors' shapes give all but row_rope_dim, which the rotations of layers give.
+  [[maybe_unused]] const auto [row_q_rank, row_rope_dim, o_groups, o_rank] = SharedRowConfig{};
   // The tensors' shapes give heads, dim and conv_width, and with them multiple, files and rows.
   [[maybe_unused]] const auto [longest, ngram_heads, ngram_dim, least_rows, multiple, files, seed,
                                hashed_vocab, gap, ngram_conv, ngram_layers, ngram_rows] =

@@ -90,6 +90,7 @@ TEST_CASE("knobs: a model without one is another model, unless other parts tell"
                                       "layer_vocab_size",
                                       "sinks",
                                       "sinks, behind a latent",
+                                      "sinks, beside pools",
                                       "sinks, in layers with a window",
                                       "turning_pairs",
                                       "turning_pairs, beside convolutions",

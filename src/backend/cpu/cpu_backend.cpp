@@ -8,9 +8,11 @@
 
 #include "backend/cpu/attention/cpu_append_pooled.h"
 #include "backend/cpu/attention/cpu_attention.h"
+#include "backend/cpu/attention/cpu_attention_pools.h"
 #include "backend/cpu/attention/cpu_choose_tokens.h"
 #include "backend/cpu/attention/cpu_rope.h"
 #include "backend/cpu/cpu_hyper.h"
+#include "backend/cpu/cpu_pools.h"
 #include "backend/cpu/cpu_recur_elements.h"
 #include "backend/cpu/cpu_recurrence.h"
 #include "backend/cpu/cpu_route.h"
@@ -180,6 +182,7 @@ class CpuBackend : public Backend {
 
   void attention(const ConstTensorView& q, const PagedKv& kv, const Batch& batch,
                  const AttentionOptions& options, const TensorView& out) override {
+    if (options.pool > 0) return cpu_attention_pools(context(), {q, batch, out}, kv, options);
     cpu_attention(context(), attention_scratch_, {q, batch, out}, kv, options);
   }
 
@@ -187,6 +190,10 @@ class CpuBackend : public Backend {
   void choose_tokens(const TokenScores& args, const Batch& batch,
                      const TensorView& chosen) override {
     cpu_choose_tokens(context(), attention_scratch_, args, batch, chosen);
+  }
+
+  void pool_tokens(const TokenPools& args, const Batch& batch, const TensorView& out) override {
+    cpu_pool_tokens(pool_, args, batch, out);
   }
 
   void causal_conv(const TensorView& x, const CausalConv& conv, const Batch& batch) override {

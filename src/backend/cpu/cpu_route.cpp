@@ -47,7 +47,8 @@ class Router {
         bias_(elements(terms.choice_bias, count, 0.0f)),
         factors_(elements(terms.factors, count, 1.0f)) {}
 
-  void run(const float* logits, int32_t* ids, float* weights) {
+  // given [per_token]: the experts to take; null: this chooses
+  void run(const float* logits, const int32_t* given, int32_t* ids, float* weights) {
     const size_t n = bias_.size(), k = static_cast<size_t>(routing_.per_token);
     taken_.assign(n, 0);
     set_choice(logits);
@@ -57,6 +58,10 @@ class Router {
         weights[j] = std::numeric_limits<float>::quiet_NaN();
       }
       return;
+    }
+    if (given != nullptr) {
+      std::copy_n(given, k, ids);
+      return weigh(logits, ids, weights);
     }
     if (routing_.groups > 1) take_groups();
     for (size_t j = 0; j < k; ++j) {
@@ -70,14 +75,23 @@ class Router {
 
  private:
   static float sigmoid(float x) { return 1.0f / (1.0f + std::exp(-x)); }
+  static float softplus(float x) { return x > 20.0f ? x : std::log1p(std::exp(x)); }
+
+  // The score of a logit by itself.
+  float score_of(float logit) const {
+    return routing_.score == RouterScore::sigmoid ? sigmoid(logit) : std::sqrt(softplus(logit));
+  }
+  bool is_by_itself() const {
+    return routing_.score == RouterScore::sigmoid || routing_.score == RouterScore::sqrt_softplus;
+  }
 
   // Softmax keeps the order of the logits. So the logits themselves are compared, unless a bias is
   // added to the softmax.
   void set_choice(const float* logits) {
     const size_t n = bias_.size();
     choice_.assign(logits, logits + n);
-    if (routing_.score == RouterScore::sigmoid) {
-      for (float& x : choice_) x = sigmoid(x);
+    if (is_by_itself()) {
+      for (float& x : choice_) x = score_of(x);
     } else if (routing_.score == RouterScore::softmax && biased_) {
       const float most = *std::max_element(logits, logits + n);
       float sum = 0;
@@ -128,8 +142,8 @@ class Router {
     const size_t k = static_cast<size_t>(routing_.per_token);
     if (routing_.score == RouterScore::sparse_mixer) {
       weigh_near(logits, ids, weights);
-    } else if (routing_.score == RouterScore::sigmoid) {
-      for (size_t j = 0; j < k; ++j) weights[j] = sigmoid(logits[ids[j]]);
+    } else if (is_by_itself()) {
+      for (size_t j = 0; j < k; ++j) weights[j] = score_of(logits[ids[j]]);
     } else {
       float most = logits[ids[0]];
       for (size_t j = 1; j < k; ++j) most = std::max(most, logits[ids[j]]);
@@ -169,8 +183,9 @@ void cpu_route(ThreadPool& pool, const ConstTensorView& logits, const Routing& r
   pool.run((n + kJobRows - 1) / kJobRows, [&](int64_t job, int /*thread*/) {
     Router router(routing, terms, count);
     for (int64_t row = job * kJobRows; row < std::min(n, (job + 1) * kJobRows); ++row) {
-      router.run(logits.as<const float>() + row * count, out.ids.as<int32_t>() + row * k,
-                 out.weights.as<float>() + row * k);
+      router.run(logits.as<const float>() + row * count,
+                 terms.given ? terms.given->as<int32_t>() + row * k : nullptr,
+                 out.ids.as<int32_t>() + row * k, out.weights.as<float>() + row * k);
     }
   });
   if (!out.counts) return;

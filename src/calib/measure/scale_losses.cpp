@@ -51,10 +51,10 @@ uint64_t counted(double loss) {
 }  // namespace
 
 void check_losses_measurable(const ModelConfig& config) {
-  if (!config.latent) return;
+  if (!config.latent && !config.shared_row) return;
   throw Error(
-      "losses of scales: are measured for K and V apart, and this model caches latents, where one "
-      "scale serves both",
+      cat("losses of scales: are measured for K and V apart, and this model caches ",
+          config.latent ? "latents, where one scale serves both" : "one row that is K and V"),
       "use --policy amax", ErrorKind::usage);
 }
 

@@ -99,6 +99,18 @@ void add_latent(const LatentConfig& latent, ConfigNumbers& out) {
   out.add_unless(1.0, "mla_scale_kv_lora", latent.latent_factor);
 }
 
+void add_shared_row(const ModelConfig& config, ConfigNumbers& out) {
+  const SharedRowConfig& row = config.shared_row.value();
+  out.add("q_lora_rank", row.q_rank);
+  out.add("qk_rope_head_dim", row.rope_dim);
+  out.add("o_groups", row.o_groups);
+  out.add("o_lora_rank", row.o_rank);
+  out.add("pools", by_layer(config.n_layers(), [&](int64_t i) {
+            const LayerDescription& layer = config.layer(i);
+            return cat(layer.pool, layer.pool_overlaps ? " overlapping" : "");
+          }));
+}
+
 // K and V of later layers depend on what earlier layers attend to.
 void add_ngrams(const NgramConfig& ngrams, ConfigNumbers& out) {
   const std::vector<double> layers(ngrams.layers.begin(), ngrams.layers.end());
@@ -129,6 +141,7 @@ void add_indexer(const IndexerConfig& indexer, ConfigNumbers& out) {
   out.add_unless(1e-6, "indexer_norm_eps", indexer.norm_eps);
   out.add_unless(int64_t{1}, "index_block_size", indexer.block);
   out.add_unless(false, "index_pooled", indexer.pooled);
+  out.add_unless(false, "index_weighted", indexer.weighted);
   out.add_unless(int64_t{0}, "index_local_blocks", indexer.local_blocks);
 }
 
@@ -234,6 +247,8 @@ void add_streams(const ModelConfig& config, ConfigNumbers& out) {
     out.add_unless(usual.rank, "hc_lowrank", hyper.rank);
     out.add("hc_eps", hyper.eps);
     out.add_unless(usual.most_written, "hc_magnitude", hyper.most_written);
+    out.add_unless(usual.rounds, "hc_sinkhorn_iters", hyper.rounds);
+    out.add_unless(usual.eps_written, "hc_eps_written", hyper.eps_written);
   }
   if (!config.streams) return;
   out.add("altup_num_inputs", config.streams->count);
@@ -249,6 +264,8 @@ std::string score_name(RouterScore score) {
       return "softmax_of_chosen";
     case RouterScore::sigmoid:
       return "sigmoid";
+    case RouterScore::sqrt_softplus:
+      return "sqrt_softplus";
     case RouterScore::sparse_mixer:
       return "sparse_mixer";
   }
@@ -286,6 +303,7 @@ void add_experts(const ModelConfig& config, ConfigNumbers& out) {
   out.add_unless(usual.factors, "per_expert_scale", experts.factors);
   out.add_unless(usual.multiplier, "experts_multiplier", experts.multiplier);
   out.add_unless(usual.post_norm, "experts_post_norm", experts.post_norm);
+  out.add_unless(usual.table_layers, "num_hash_layers", experts.table_layers);
   out.add_unless(usual.identities, "zero_expert_num", experts.identities);
   out.add_unless(usual.shortcut, "experts_shortcut", experts.shortcut);
 }
@@ -346,6 +364,7 @@ std::vector<ConfigNumber> kv_config(const ModelConfig& config) {
   add_layers(config, numbers);
   add_ropes(config, numbers);
   if (config.latent) add_latent(*config.latent, numbers);
+  if (config.shared_row) add_shared_row(config, numbers);
   if (config.ngrams) add_ngrams(*config.ngrams, numbers);
   if (config.indexer) add_indexer(*config.indexer, numbers);
   if (config.drafter) add_drafter(*config.drafter, numbers);

@@ -102,6 +102,14 @@ void check_shapes(const Checkpoint& checkpoint, const ModelWeights& weights,
       "take the quantization_config out of config.json where the weights are not quantised");
 }
 
+// Whether the files may have this tensor in F32 beside weights in 16 bits.
+bool may_be_f32(TensorRole role, const ModelConfig& config) {
+  const bool norm = role == TensorRole::attn_norm || role == TensorRole::q_down_norm ||
+                    role == TensorRole::k_norm || role == TensorRole::ffn_norm ||
+                    role == TensorRole::norm;
+  return role_row(role).may_be_f32 || (norm && config.f32_norms);
+}
+
 // The dtype that all plain weights share. A mixed checkpoint was saved half converted, or is of an
 // unsupported kind. The error compares with Q, or with the first plain weight if Q is not plain.
 DType shared_dtype(const Checkpoint& checkpoint, const ModelConfig& config,
@@ -113,8 +121,9 @@ DType shared_dtype(const Checkpoint& checkpoint, const ModelConfig& config,
   const TensorEntry* first = plain(q_name(config));
   for (const ModelTensor& tensor : expected.tensors()) {
     const TensorEntry* entry = plain(tensor.name);
-    if (!entry || (role_row(tensor.parts.front().role).may_be_f32 && entry->dtype == DType::f32))
+    if (!entry || (may_be_f32(tensor.parts.front().role, config) && entry->dtype == DType::f32)) {
       continue;
+    }
     if (!first) first = entry;
     if (entry->dtype == first->dtype) continue;
     throw Error(cat(tensor_of(checkpoint, tensor.name), ": is ", dtype_name(entry->dtype), ", but ",

@@ -29,8 +29,9 @@ void find_text_model(const Checkpoint& checkpoint, ModelConfig& config) {
       {"model.text_model.", "lm_head"},
       {"thinker.model.", "thinker.lm_head"},  // Qwen's Omni
       {"backbone.", "lm_head"},
-      {"", "lm_head"},  // GPT-2's first files
+      {"", "lm_head"},  // GPT-2's first files, and DeepSeek V4's
   };
+  const bool own_head = config.lm_head != "lm_head";  // under the same name with any prefix
   if (has_weight(checkpoint, q_name(config))) return;
   ModelConfig placed = config;
   for (const auto& tensors : {config.tensors, other_tensors(config.tensors)}) {
@@ -38,7 +39,7 @@ void find_text_model(const Checkpoint& checkpoint, ModelConfig& config) {
     for (const Place& place : kPlaces) {
       if (tensors.empty()) continue;
       placed.model_prefix = place.model_prefix;
-      placed.lm_head = place.lm_head;
+      if (!own_head) placed.lm_head = place.lm_head;
       if (!has_weight(checkpoint, q_name(placed))) continue;
       config = placed;
       return;

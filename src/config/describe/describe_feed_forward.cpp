@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "config/describe/block_configs.h"
+#include "config/describe/describe_pools.h"
 #include "config/values/config_values.h"
 
 namespace fp8kv {
@@ -70,6 +71,7 @@ bool is_expert_layer_of_ernie(const Json& text, int64_t layer) {
 
 // Whether this layer of a model with experts has experts itself.
 bool is_expert_layer(const Json& text, int64_t layer) {
+  if (has_pools(text)) return true;
   if (const auto types = text.find("mlp_layer_types")) {
     const auto i = static_cast<size_t>(layer);
     return i < types->size() && (*types)[i].as_string() == "sparse";

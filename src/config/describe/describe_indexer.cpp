@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "config/describe/describe_pools.h"
 #include "config/values/config_values.h"
 
 namespace fp8kv {
@@ -124,7 +125,7 @@ bool has_indexer(const Json& text) {
     const std::vector<bool> indexed = indexed_layers(text);
     return std::find(indexed.begin(), indexed.end(), true) != indexed.end();
   }
-  if (is_qwen4(text)) return true;
+  if (is_qwen4(text) || has_pools(text)) return true;
   const auto indexer = find_any(text, {"index_topk", "index_n_heads"});
   if (!indexer) return false;
   fail(indexer->where(), ": is ", indexer->brief(),
@@ -135,6 +136,7 @@ bool has_indexer(const Json& text) {
 void describe_indexer(const Json& text, ModelDescription& out) {
   if (is_minimax_m3(text)) return describe_indexed(text, out);
   if (is_qwen4(text)) return describe_pooled(text, out);
+  if (has_pools(text)) return describe_pools(text, out);
   const int64_t bytes = key_bytes(in_range(text.at("index_head_dim"), kLargestDim));
   const std::vector<bool> chooses = choosing_layers(text, out.n_layers());
   const auto seen = text.find("index_topk");

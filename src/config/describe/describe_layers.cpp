@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "config/describe/block_configs.h"
 #include "config/describe/describe_indexer.h"
+#include "config/describe/describe_pools.h"
 #include "config/describe/describe_state.h"
 #include "config/describe/layer_shapes.h"
 #include "config/describe/window_keys.h"
@@ -311,6 +312,7 @@ bool is_qwen_hybrid(const Json& text) {
 }
 
 Mixings told_mixings(const Json& text, const ModelDescription& model) {
+  if (has_pools(text)) return Mixings(model.layers.size(), Mixing::window);
   const Decider* decider = find_decider(text);
   if (decider == nullptr && is_qwen_hybrid(text)) {
     return periodic(4, 3, Mixing::recurrent, model.n_layers());

@@ -12,6 +12,7 @@
 #include "config/describe/describe_feed_forward.h"
 #include "config/describe/describe_indexer.h"
 #include "config/describe/describe_layers.h"
+#include "config/describe/describe_pools.h"
 #include "config/describe/describe_state.h"
 #include "config/values/config_values.h"
 #include "config/values/language_config.h"
@@ -118,7 +119,9 @@ ModelDescription describe_model(const Json& config, const Json& text) {
   out.n_heads = in_range(at_any(text, {"num_attention_heads", "n_head", "num_heads", "n_heads"}),
                          kLargestDim);
   if (const auto dim = find_any(text, kDim)) out.dim = in_range(*dim, kLargestDim);
-  const LayerDescription layer = latent ? latent_layer(text) : layer_with_heads(text, out.n_heads);
+  const LayerDescription layer = latent            ? latent_layer(text)
+                                 : has_pools(text) ? one_row_layer(text)
+                                                   : layer_with_heads(text, out.n_heads);
   if (const auto context = find_any(text, kContext)) {
     out.max_seq_len = in_range(*context, kLongestContext);
   } else if (text.get_string("model_type", "") == "falcon") {

@@ -168,21 +168,59 @@ RoleTensor tensor_of_latent(TensorRole role, const ModelConfig& config, bool att
 
 RoleTensor tensor_of_indexer(TensorRole role, const ModelConfig& config, bool chooses) {
   const IndexerConfig indexer = config.indexer.value_or(IndexerConfig());
-  const int64_t q_from = config.latent ? config.latent->q_rank : config.dim;
+  const int64_t q_from = config.latent       ? config.latent->q_rank
+                         : config.shared_row ? config.shared_row->q_rank
+                                             : config.dim;
+  const int64_t parts = indexer.weighted ? 2 : 1;
   const bool exists = config.indexer && chooses;
   switch (role) {
     case index_q:
       return {{indexer.n_heads * indexer.head_dim, q_from}, exists};
     case index_k:
-      return {{indexer.head_dim, config.dim}, exists};
+      return {{parts * indexer.head_dim, config.dim}, exists};
+    case index_gate:
+      return {{parts * indexer.head_dim, config.dim}, exists && indexer.weighted};
+    case index_bias:
+      return {{indexer.block, parts * indexer.head_dim}, exists && indexer.weighted};
     case index_q_norm:
-      return {{indexer.head_dim}, exists && !indexer.is_dsa()};
+      return {{indexer.head_dim}, exists && !indexer.weighs_heads()};
     case index_norm:
       return {{indexer.head_dim}, exists, indexer.is_dsa()};
     case index_weights:
-      return {{indexer.n_heads, config.dim}, exists && indexer.is_dsa()};
+      return {{indexer.n_heads, config.dim}, exists && indexer.weighs_heads()};
     default:
       assertion_failed("a TensorRole of an indexer", __FILE__, __LINE__);
+  }
+}
+
+RoleTensor tensor_of_shared_row(TensorRole role, const ModelConfig& config, int64_t layer) {
+  const LayerDescription& of_layer = config.layer(layer);
+  const SharedRowConfig& row = config.shared_row.value();
+  const int64_t size = of_layer.k_head_dim, q_size = config.n_heads * size;
+  const int64_t pooled = (of_layer.pool_overlaps ? 2 : 1) * size;
+  const bool pools = of_layer.pool > 0;
+  switch (role) {
+    case q_down:
+      return {{row.q_rank, config.dim}};
+    case q_down_norm:
+      return {{row.q_rank}};
+    case q:
+      return {{q_size, row.q_rank}};
+    case k_norm:
+      return {{size}};
+    case pool_rows:
+    case pool_gate:
+      return {{pooled, config.dim}, pools};
+    case pool_bias:
+      return {{of_layer.pool, pooled}, pools};
+    case pool_norm:
+      return {{size}, pools};
+    case o_down:
+      return {{row.o_groups * row.o_rank, q_size / row.o_groups}};
+    case o:
+      return {{config.dim, row.o_groups * row.o_rank}};
+    default:
+      return {{1}, false};
   }
 }
 
@@ -240,13 +278,13 @@ RoleTensor tensor_of_hyper(TensorRole role, const ModelConfig& config) {
   switch (role) {
     case hyper_attn:
     case hyper_ffn:
-      return {{ranked ? hyper.count : 2 * hyper.count, width}, exists};
+      return {{ranked ? hyper.count : hyper.width(), width}, exists};
     case hyper_attn_base:
     case hyper_ffn_base:
-      return {{2 * hyper.count}, shared};
+      return {{hyper.width()}, shared};
     case hyper_attn_scale:
     case hyper_ffn_scale:
-      return {{2}, shared};
+      return {{hyper.rounds > 0 ? 3 : 2}, shared};
     case hyper_head:
       return {{hyper.count, width}, shared};
     case hyper_head_base:

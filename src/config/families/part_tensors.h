@@ -31,6 +31,9 @@ RoleTensor tensor_of_hyper(TensorRole role, const ModelConfig& config);
 // The tensor of a role of n-grams. It exists only in layers with tables of them.
 RoleTensor tensor_of_ngrams(TensorRole role, const ModelConfig& config, int64_t layer);
 
+// The tensor of a role of attention with one row. REQUIRES config.shared_row.
+RoleTensor tensor_of_shared_row(TensorRole role, const ModelConfig& config, int64_t layer);
+
 // The tensor of a role of biases of distances, and of short convolutions.
 RoleTensor tensor_of_distances(TensorRole role, const ModelConfig& config, int64_t layer);
 RoleTensor tensor_of_short_convs(TensorRole role, const ModelConfig& config, int64_t layer);

@@ -30,6 +30,12 @@ bool has_gate_in_q(const ModelConfig& config) {
   });
 }
 
+// The roles of attention with one row, which other attention has otherwise or not at all.
+bool is_of_shared_row(TensorRole role) {
+  return role == q_down || role == q_down_norm || role == q || role == v || role == k_norm ||
+         role == o || role == o_down || (role >= pool_rows && role <= pool_norm);
+}
+
 bool has_head_norms(const BlockConfig& block) {
   return block.qk_norm != QkNorm::none && !is_plain(block.qk_norm);
 }
@@ -69,6 +75,7 @@ RoleTensor tensor_of(TensorRole role, const ModelConfig& config, int64_t layer) 
   const int64_t embed_dim = other_size       ? config.embed_dim
                             : config.drafter ? config.drafter->dim
                                              : config.dim;
+  if (config.shared_row && is_of_shared_row(role)) return tensor_of_shared_row(role, config, layer);
   switch (role) {
     case embedding:
       return {{vocab_rows, embed_dim}};
@@ -159,6 +166,15 @@ RoleTensor tensor_of(TensorRole role, const ModelConfig& config, int64_t layer) 
               has_kv && has_head_norms(block), block.qk_norm_bias};
     case sinks:
       return {{heads}, config.has_sinks(layer)};
+    case choice_bias:
+      if (config.has_expert_table(layer)) return {{1}, false};
+      return tensor_of_experts(role, config, has_experts);
+    case pool_rows:
+    case pool_gate:
+    case pool_bias:
+    case pool_norm:
+    case o_down:
+      return {{1}, false};
     case distance:
     case distance_bank:
       return tensor_of_distances(role, config, layer);
@@ -174,6 +190,8 @@ RoleTensor tensor_of(TensorRole role, const ModelConfig& config, int64_t layer) 
     case index_q_norm:
     case index_norm:
     case index_weights:
+    case index_gate:
+    case index_bias:
       return tensor_of_indexer(role, config, of_layer.index_bytes > 0);
     case o:
       if (config.latent) return tensor_of_latent(role, config, attends);

@@ -221,7 +221,7 @@ std::vector<std::string> linear_modules(const ModelConfig& config) {
                          role == q_norm || role == k_norm || role == conv_q || role == conv_v ||
                          role == ngram_table || role == ngram_conv || role == k_conv ||
                          role == v_conv || role == attn_conv || role == ffn_conv ||
-                         role == distance_bank;
+                         role == distance_bank || role == pool_bias || role == index_bias;
       if (tensor.shape.rank() < 2 || table) continue;
       const size_t after = tensor.name.ends_with(kWeight) ? kWeight.size() : 0;
       modules.push_back(tensor.name.substr(0, tensor.name.size() - after));

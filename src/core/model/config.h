@@ -76,13 +76,16 @@ struct LatentConfig {
 // see every token.
 // Qwen 4 Exp: all heads together choose blocks, each of which has one key: the mean of its tokens'
 // keys. A row also sees the block that it is in, unless it ends that block.
+// DeepSeek V4: likewise, in layers whose pooled rows overlap. The keys are pooled like these rows,
+// and what is chosen are pooled rows. The row's own block does not count until it ends.
 struct IndexerConfig {
   int64_t n_heads = 0;
   int64_t head_dim = 0;
   int64_t rope_dim = 0;
   int64_t top_k = 0;                    // blocks that a row sees
   int64_t block = 1;                    // tokens of a block
-  bool pooled = false;                  // Qwen 4 Exp's way; REQUIRES a block above 1
+  bool pooled = false;                  // by blocks of one key; REQUIRES a block above 1
+  bool weighted = false;                // DeepSeek V4's way; REQUIRES `pooled`
   int64_t local_blocks = 0;             // the last blocks, which are always among the chosen
   bool by_kv_head = false;              // MiniMax M3's way
   RopePairs pairs = RopePairs::halves;  // of its Q and K
@@ -92,10 +95,30 @@ struct IndexerConfig {
 
   // DSA: keys have a LayerNorm, and a product of the row weighs the heads.
   bool is_dsa() const { return !by_kv_head && !pooled; }
+  // Whether a product of the row weighs the heads.
+  bool weighs_heads() const { return is_dsa() || weighted; }
   // The longest list of chosen blocks: pooled ones may have the row's own behind them.
   int64_t most_blocks() const { return pooled ? top_k + 1 : top_k; }
   int64_t most_tokens() const { return top_k * block + (pooled ? block - 1 : 0); }
   bool operator==(const IndexerConfig&) const = default;
+};
+
+// One row of a token is its K and its V, for all heads: DeepSeek V4. Q is made by way of a vector
+// of q_rank numbers, and each of its heads is normed without weights; the row has a norm with
+// weights. The last rope_dim elements of both rotate, and attention's output is turned back by the
+// position of its own row. The output's heads form groups. A matrix for each group makes o_rank
+// numbers of it, before the last product. In the cache, what rotates comes first. Layers with
+// LayerDescription::pool also see pooled rows. Each element of such a row is a mean over the
+// block's tokens, weighted by a softmax of gates. The gates and what they weigh are products of
+// attention's input, and a bias for each place in the block is added to the gates. A norm and the
+// rotation of the block's first token follow. Where blocks overlap, the products have two parts:
+// the first is for the block after the token's own.
+struct SharedRowConfig {
+  int64_t q_rank = 0;
+  int64_t rope_dim = 0;
+  int64_t o_groups = 0;
+  int64_t o_rank = 0;
+  bool operator==(const SharedRowConfig&) const = default;
 };
 
 // Each row gives every distance to a token before it a bias of its scores, in each head: Inkling.
@@ -165,6 +188,7 @@ struct ModelConfig : ModelDescription {
   BlockConfig block;
   std::optional<LatentConfig> latent;           // latent attention, in all layers with attention
   std::optional<IndexerConfig> indexer;         // absent if it never leaves out a token
+  std::optional<SharedRowConfig> shared_row;    // in all layers; absent: in none
   std::optional<DistanceConfig> distances;      // absent: no bias of distances
   std::optional<ShortConvsConfig> short_convs;  // in all layers; absent: in none
   std::optional<ExpertsConfig> experts;         // for layers with FeedForward::experts
@@ -189,11 +213,12 @@ struct ModelConfig : ModelDescription {
   std::vector<std::string> unknown_keys = {};
   bool qk_norm_rotated = false;  // Q and K are normalised after their rotation: HunYuan
   bool bare_norms = false;       // norms of the stream have no weights: OLMo 1
+  bool f32_norms = false;        // the files may have norms in F32 beside weights in 16 bits
   bool embed_norm = false;       // the embedding is normed before the first layer: BLOOM
   bool bare_embed_norm = false;  // that norm has no weights: Muse Glimmer
 
   // Whether a sequence has more than its cache: states of layers, or last tokens of convolutions.
-  bool keeps_states() const { return recurrence || short_convs; }
+  bool keeps_states() const { return recurrence || short_convs || shared_row; }
 
   // The distances that have a bias in a layer. REQUIRES `distances`.
   int64_t distance_extent(int64_t index) const {
@@ -225,6 +250,10 @@ struct ModelConfig : ModelDescription {
 
   bool has_experts(int64_t index) const {
     return layer(index).feed_forward == FeedForward::experts;
+  }
+  // Whether a table gives the layer's experts of each token.
+  bool has_expert_table(int64_t index) const {
+    return has_experts(index) && index < experts->table_layers;
   }
   bool has_dense(int64_t index) const {
     return has_experts(index) ? experts->beside_dense || experts->shortcut

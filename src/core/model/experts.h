@@ -11,6 +11,7 @@ enum class RouterScore {
   softmax,            // over all experts; the largest are chosen
   softmax_of_chosen,  // the largest logits are chosen, then a softmax over those alone
   sigmoid,            // of each logit separately
+  sqrt_softplus,      // likewise: DeepSeek V4
   // The largest logits are chosen, one after another. The weight of each is its share in a softmax
   // over the logits near it that are not chosen yet: see Routing::near. Phi-3.5-MoE
   sparse_mixer
@@ -63,6 +64,9 @@ struct ExpertsConfig {
   bool factors = false;      // each expert's final weight is multiplied by the expert's own number
   double multiplier = 1.0;   // multiplies the output of routed and shared experts together
   bool post_norm = false;    // that output is normed before it joins the stream: A.X K1
+  // In the first layers a table gives the experts of each token id. The router weighs them, and has
+  // no choice bias there: DeepSeek V4
+  int64_t table_layers = 0;
   // Experts without matrices, with the numbers behind the others. They return their input: LongCat
   int64_t identities = 0;
   // The layer has a dense part too, which reads the same normed rows. The experts' output joins the

@@ -88,6 +88,10 @@ std::optional<CacheMisfit> row_misfit(const LayerDescription& layer, int64_t ind
     return CacheMisfit{cat("layer ", index, " caches one latent vector"),
                        "K and V of their own in every layer"};
   }
+  if (layer.one_row && !spec.in_elements()) {
+    return CacheMisfit{cat("layer ", index, " caches one row that is K and V"),
+                       "K and V of their own for this format"};
+  }
   // vLLM's attention over K and V of different sizes takes caches of elements alone.
   if (spec.holds == KvHolds::heads && layer.k_head_dim != layer.v_head_dim) {
     return CacheMisfit{cat("layer ", index, " caches K of ", layer.k_head_dim,
@@ -148,8 +152,9 @@ uint64_t v_row_bytes(const LayerDescription& layer, KvFormat format) {
 
 uint64_t kv_bytes_per_token(const LayerDescription& layer, int64_t n_kv_heads,
                             const CacheType& type) {
-  return product(n_kv_heads, k_row_bytes(layer, type.k) + v_row_bytes(layer, type.v)) +
-         static_cast<uint64_t>(layer.index_bytes);
+  const uint64_t v_bytes = layer.one_row ? 0 : v_row_bytes(layer, type.v);
+  return product(n_kv_heads, k_row_bytes(layer, type.k) + v_bytes) +
+         static_cast<uint64_t>(layer.index_bytes + layer.pool_bytes);
 }
 
 uint64_t kv_bytes_per_token(const ModelDescription& model, const ModelCache& cache) {

@@ -57,10 +57,22 @@ struct LayerDescription {
   int64_t index_bytes = 0;
   // Tokens that a row sees at most, chosen by a sparse indexer; 0: all in reach.
   int64_t most_seen = 0;
+  // K's row, rotated, is V too, and runtimes cache it once. The cache here has a copy in V's place,
+  // or pooled rows: DeepSeek V4.
+  bool one_row = false;
+  // Beside its window, a row sees pooled rows, each made of a whole block of this many tokens. The
+  // cache here has them as V of the block's last token. 0: none. REQUIRES one_row.
+  int64_t pool = 0;
+  bool pool_overlaps = false;  // they are made of the block before, too
+  // Bytes per token of pooled rows, which lie beside the cache in any format. A window does not end
+  // them, nor the keys of an indexer beside them.
+  int64_t pool_bytes = 0;
   bool operator==(const LayerDescription&) const = default;
 
   // Elements of a K head that are not also part of V.
   int64_t own_k_dim() const { return v_in_k ? k_head_dim - v_head_dim : k_head_dim; }
+  // Bytes per token that a window does not end.
+  int64_t unended_bytes() const { return one_row ? index_bytes + pool_bytes : 0; }
 };
 
 // Why a layer does not fit a format: how the layer is, and what the format needs.

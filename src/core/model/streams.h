@@ -18,6 +18,9 @@ struct StreamsConfig {
 // Hyper-connections: attention and the feed-forward part each read a weighted sum of all streams.
 // Their output is added to every stream, times a weight. A product of all streams makes a row's
 // weights. At the end of the model another weighted sum merges the streams.
+// The streams may mix too, before a block's output joins them (DeepSeek V4). Then the product also
+// makes a matrix of count x count weights: a softmax along each row, whose columns and rows are in
+// turn divided by their sums.
 // With a rank, each element of each stream has a weight of its own (Qwen 4 Exp). Streams are
 // normed, and two products with that many numbers between them make the weights: see GatedStreams.
 // The next three fields have no use then.
@@ -26,7 +29,11 @@ struct HyperConfig {
   int64_t rank = 0;           // 0: one weight for a stream
   double eps = 0.0;           // added to all weights
   double most_written = 2.0;  // multiplies the sigmoid that makes the weights of what is written
+  int64_t rounds = 0;         // divisions of the mixing matrix by sums of columns; 0: no mixing
+  bool eps_written = true;    // eps is added to the weights of what is written, too
   bool f32_product = false;   // the files have these products in F32 beside weights in 16 bits
+  // The numbers that the product before a block makes.
+  int64_t width() const { return (rounds > 0 ? 2 + count : 2) * count; }
   bool operator==(const HyperConfig&) const = default;
 };
 

@@ -33,9 +33,9 @@ enum class TensorRole {
   stream_norm,       // this and the next two predict the streams before a layer runs
   stream_router,     // [streams, dim]
   stream_predict,    // [streams * streams, streams]
-  hyper_attn,        // [2 * streams, streams * dim]: around attention, like the next five
-  hyper_attn_base,   // [2 * streams]; see HyperConfig
-  hyper_attn_scale,  // [2]
+  hyper_attn,        // [width, streams * dim]: around attention, like the next five
+  hyper_attn_base,   // [width]; see HyperConfig
+  hyper_attn_scale,  // [2 or 3]
   // With a rank: the rows' weights for what is written are in hyper_attn [streams, streams * dim].
   hyper_attn_norm,  // [streams * dim]
   hyper_attn_down,  // [rank, streams * dim]
@@ -53,6 +53,10 @@ enum class TensorRole {
   latent_norm,
   k_up,  // for each head, from the latent to the part of K that does not rotate
   v_up,
+  pool_rows,  // [parts * head_dim, dim]: this and the next three: see SharedRowConfig
+  pool_gate,
+  pool_bias,  // [block, parts * head_dim]
+  pool_norm,
   q_norm,
   k_norm,
   sinks,          // [n_heads]
@@ -63,6 +67,9 @@ enum class TensorRole {
   index_q_norm,   // of its Q; absent in DSA
   index_norm,     // of its K
   index_weights,  // [n_heads, dim]: how much each of its heads counts
+  index_gate,     // like pool_gate, for the keys of an indexer, as is the next
+  index_bias,
+  o_down,  // [o_groups * o_rank, elements of a group]: before `o`; see SharedRowConfig
   o,
   attn_conv,  // [dim, 1, width]: of attention's output
   state_q,    // this up to state_out: for layers that keep a state; see RecurrenceConfig

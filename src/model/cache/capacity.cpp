@@ -67,7 +67,9 @@ uint64_t of_layers(const ModelDescription& model, int64_t tp, int64_t tokens,
 uint64_t cache_bytes(const ModelDescription& model, int64_t tp, int64_t tokens,
                      const TokenBytes& cache) {
   return of_layers(model, tp, tokens, [&](int64_t i, int64_t heads, int64_t kept) {
-    return product(cache(i, heads), static_cast<uint64_t>(kept));
+    const auto unended = static_cast<uint64_t>(model.layer(i).unended_bytes());
+    return sum(product(cache(i, heads) - unended, static_cast<uint64_t>(kept)),
+               product(unended, static_cast<uint64_t>(tokens)));
   });
 }
 
@@ -77,8 +79,15 @@ uint64_t read_bytes(const ModelDescription& model, int64_t tp, int64_t tokens,
                     const TokenBytes& cache) {
   return of_layers(model, tp, tokens, [&](int64_t i, int64_t heads, int64_t kept) {
     const LayerDescription& layer = model.layer(i);
-    const int64_t seen = layer.most_seen > 0 ? std::min(kept, layer.most_seen) : kept;
     const auto keys = static_cast<uint64_t>(layer.index_bytes);
+    if (layer.one_row) {
+      const auto pools = static_cast<uint64_t>(layer.pool_bytes);
+      const int64_t pooled = layer.most_seen > 0 ? std::min(tokens, layer.most_seen) : tokens;
+      return sum(product(cache(i, heads) - keys - pools, static_cast<uint64_t>(kept)),
+                 sum(product(pools, static_cast<uint64_t>(pooled)),
+                     product(keys, static_cast<uint64_t>(tokens))));
+    }
+    const int64_t seen = layer.most_seen > 0 ? std::min(kept, layer.most_seen) : kept;
     return sum(product(cache(i, heads) - keys, static_cast<uint64_t>(seen)),
                product(keys, static_cast<uint64_t>(kept)));
   });
@@ -151,7 +160,7 @@ TokenBytes token_bytes(const ModelDescription& model, const PackedFormat& format
       return kv_bytes_per_token(own, heads, left_in);
     }
     return product(format.bytes(own), static_cast<uint64_t>(heads)) +
-           static_cast<uint64_t>(own.index_bytes);
+           static_cast<uint64_t>(own.index_bytes + own.pool_bytes);
   };
 }
 

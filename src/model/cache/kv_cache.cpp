@@ -45,7 +45,11 @@ uint64_t index_key_bytes(const ModelConfig& config) {
 
 uint64_t kept_bytes_per_token(const ModelConfig& config, const ModelCache& cache) {
   uint64_t bytes = kv_bytes_per_token(config, cache);
-  for (const LayerDescription& layer : config.layers) {
+  for (int64_t i = 0; i < config.n_layers(); ++i) {
+    const LayerDescription& layer = config.layer(i);
+    if (layer.one_row) {
+      bytes += v_row_bytes(layer, cache.of(i).v) - static_cast<uint64_t>(layer.pool_bytes);
+    }
     if (layer.index_bytes == 0) continue;
     bytes = bytes - static_cast<uint64_t>(layer.index_bytes) + index_key_bytes(config);
   }

@@ -17,6 +17,7 @@ struct AttentionInputs {
   std::optional<ConstTensorView> sinks = {};   // the layer's sinks: see AttentionOptions
   std::optional<ConstTensorView> chosen = {};  // the tokens that rows see: see AttentionOptions
   std::optional<DistanceBias> distances = {};  // see AttentionOptions
+  TensorView index_pool = {};                  // the layer's LayerState::index_pool
   ConstTensorView x = {};  // [n, dim]: the rows that attention reads, before their norm
 };
 

@@ -14,6 +14,7 @@ LayerStates::LayerStates(Backend& backend, const ModelConfig& config, int64_t sl
   with_context(cat("states of ", count_of(static_cast<uint64_t>(slots), "sequence")), [&] {
     for (int64_t i = 0; i < config.n_layers(); ++i) {
       if (config.short_convs) take_short_convs(config, i, slots, take);
+      if (config.layer(i).pool > 0) take_pools(config, i, slots, take);
       if (config.keeps_state(i)) take_state(config, i, slots, take);
     }
   });
@@ -30,6 +31,18 @@ void LayerStates::take_short_convs(const ModelConfig& config, int64_t index, int
   memory.short_v = tokens_before(layer.n_kv_heads * layer.v_head_dim);
   memory.short_attn = tokens_before(config.dim);
   memory.short_ffn = tokens_before(config.dim);
+}
+
+void LayerStates::take_pools(const ModelConfig& config, int64_t index, int64_t slots,
+                             const Take& take) {
+  const LayerDescription& layer = config.layer(index);
+  const int64_t parts = layer.pool_overlaps ? 2 : 1;
+  const auto tokens = [&](int64_t dim) {
+    return take(Shape{slots, parts * layer.pool, 2 * parts * dim});
+  };
+  Memory& memory = layers_[index];
+  memory.pool = tokens(layer.k_head_dim);
+  if (config.indexer && layer.index_bytes > 0) memory.index_pool = tokens(config.indexer->head_dim);
 }
 
 void LayerStates::take_state(const ModelConfig& config, int64_t index, int64_t slots,
@@ -57,7 +70,8 @@ LayerState LayerStates::layer(int64_t index) const {
   const Memory& memory = found->second;
   return {memory.conv_q.view(),    memory.conv_k.view(),      memory.conv_v.view(),
           memory.recurrent.view(), memory.conv_ngrams.view(), memory.short_k.view(),
-          memory.short_v.view(),   memory.short_attn.view(),  memory.short_ffn.view()};
+          memory.short_v.view(),   memory.short_attn.view(),  memory.short_ffn.view(),
+          memory.pool.view(),      memory.index_pool.view()};
 }
 
 }  // namespace fp8kv

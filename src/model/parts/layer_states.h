@@ -18,6 +18,7 @@ struct LayerState {
   TensorView recurrent;
   TensorView conv_ngrams;                              // of a layer with n-grams
   TensorView short_k, short_v, short_attn, short_ffn;  // of short convolutions
+  TensorView pool, index_pool;                         // see TokenPools::state
 };
 
 class LayerStates {
@@ -31,11 +32,13 @@ class LayerStates {
  private:
   using Take = std::function<Tensor(const Shape& shape)>;
   void take_short_convs(const ModelConfig& config, int64_t index, int64_t slots, const Take& take);
+  void take_pools(const ModelConfig& config, int64_t index, int64_t slots, const Take& take);
   void take_state(const ModelConfig& config, int64_t index, int64_t slots, const Take& take);
 
   struct Memory {
     Tensor conv_q, conv_k, conv_v, recurrent, conv_ngrams;
     Tensor short_k, short_v, short_attn, short_ffn;
+    Tensor pool, index_pool;
   };
 
   std::map<int64_t, Memory> layers_;  // by layer

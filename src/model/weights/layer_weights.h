@@ -32,6 +32,7 @@ struct LayerExperts {
   std::optional<std::array<Linear, 3>> shared;
   std::optional<Linear> shared_router;  // [1, dim]
   LayerSwiglu swiglu;                   // the layer's
+  bool by_table = false;                // see ModelConfig::has_expert_table
 };
 
 // Latent attention's weights besides AttentionWeights::q: see LatentConfig.
@@ -52,6 +53,24 @@ struct IndexerWeights {
   std::optional<Norm> q_norm;   // [head_dim]
   Norm norm;                    // [head_dim], of K
   std::optional<Linear> heads;  // [n_heads, dim]: how much each head counts; not with by_kv_head
+  // Keys that gates pool: k makes [2 * head_dim, dim], as does this; [block, 2 * head_dim].
+  std::optional<Linear> gate;
+  std::optional<ConstTensorView> bias;
+};
+
+// Weights of pooled rows: see SharedRowConfig.
+struct PoolWeights {
+  Linear rows, gate;     // [parts * head_dim, dim]
+  ConstTensorView bias;  // [block, parts * head_dim]
+  Norm norm;             // [head_dim]
+};
+
+// Weights of a layer whose row is K and V, besides those of Q and K: see SharedRowConfig.
+struct SharedRowWeights {
+  Linear q_down;           // [q_rank, dim]
+  Norm q_down_norm;        // [q_rank]
+  ConstTensorView o_down;  // [o_groups, o_rank, elements of a group]
+  std::optional<PoolWeights> pool;
 };
 
 // Weights of a layer that keeps a state.
@@ -137,6 +156,7 @@ struct LayerWeights {
   std::optional<Norm> ffn_norm, ffn_post_norm;    // [dim]
   AttentionWeights attn;  // with latent attention only q, [n_heads * (nope_dim + rope_dim), ..]
   std::optional<LatentWeights> latent;
+  std::optional<SharedRowWeights> shared_row;
   std::optional<IndexerWeights> indexer;  // absent too where the choice before is reused
   std::optional<ConstTensorView> sinks;   // [n_heads]
   std::optional<Linear> attn_gate;        // [n_heads * head_dim, dim]

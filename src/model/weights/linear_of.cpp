@@ -45,6 +45,19 @@ const Linear* of_latent(const LatentWeights& latent, TensorRole role) {
   }
 }
 
+const Linear* of_shared_row(const SharedRowWeights& row, TensorRole role) {
+  switch (role) {
+    case TensorRole::q_down:
+      return &row.q_down;
+    case TensorRole::pool_rows:
+      return row.pool ? &row.pool->rows : nullptr;
+    case TensorRole::pool_gate:
+      return row.pool ? &row.pool->gate : nullptr;
+    default:
+      return nullptr;
+  }
+}
+
 const Linear* of_indexer(const IndexerWeights& indexer, TensorRole role) {
   switch (role) {
     case TensorRole::index_q:
@@ -53,6 +66,8 @@ const Linear* of_indexer(const IndexerWeights& indexer, TensorRole role) {
       return &indexer.k;
     case TensorRole::index_weights:
       return indexer.heads ? &*indexer.heads : nullptr;
+    case TensorRole::index_gate:
+      return get(indexer.gate);
     default:
       return nullptr;
   }
@@ -114,6 +129,7 @@ const Linear* linear_of(const LayerWeights& layer, TensorRole role) {
   if (const Linear* found = of_layer(layer, role)) return found;
   const Linear* found = layer.state ? of_state(*layer.state, role) : nullptr;
   if (found == nullptr && layer.latent) found = of_latent(*layer.latent, role);
+  if (found == nullptr && layer.shared_row) found = of_shared_row(*layer.shared_row, role);
   if (found == nullptr && layer.indexer) found = of_indexer(*layer.indexer, role);
   if (found == nullptr && layer.experts) found = of_experts(*layer.experts, role);
   return found;

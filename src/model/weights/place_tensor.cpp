@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "core/model/tensor_roles.h"
 #include "model/weights/place_expert.h"
+#include "model/weights/place_shared_row.h"
 
 namespace fp8kv {
 namespace {
@@ -229,6 +230,7 @@ void place(TensorRole role, const Placing& tensor, LayerWeights& layer) {
   if (role_row(role).part == RolePart::state) {
     return place_state(role, tensor, layer);
   }
+  if (place_shared_row(role, tensor, layer)) return;
   switch (role) {
     case TensorRole::attn_norm:
       return tensor.into(layer.attn_norm);

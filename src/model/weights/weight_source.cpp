@@ -165,10 +165,12 @@ float number_in(const Checkpoint& checkpoint, const ModelTensor& tensor) {
 }
 
 bool may_be_codes(const ModelTensor& tensor) {
-  // k_up and v_up are multiplied head by head, and k_up's heads are transposed.
+  // k_up, v_up and o_down are multiplied head by head, and k_up's heads are transposed.
   const auto is_of_products = [](const TensorPart& part) {
     const TensorRole role = part.role;
-    if (role == TensorRole::k_up || role == TensorRole::v_up) return false;
+    if (role == TensorRole::k_up || role == TensorRole::v_up || role == TensorRole::o_down) {
+      return false;
+    }
     return role == TensorRole::lm_head || role_row(role).use == MatrixUse::quantised;
   };
   return !tensor.is_bias && !is_copied(as_decoded(tensor)) &&

@@ -97,6 +97,24 @@ Norm plain_norm(const ModelConfig& config, int64_t size, const WeightSource& sou
   return norm;
 }
 
+namespace {
+
+// Sets the norms of heads that have no weights.
+void set_plain_head_norms(const ModelConfig& config, int64_t index, const WeightSource& source,
+                          LayerWeights& layer) {
+  const bool turns = config.block.qk_norm == QkNorm::plain && config.turns(index);
+  if (turns || (config.block.qk_norm == QkNorm::plain_all && config.attends(index))) {
+    const Norm norm = plain_norm(config, config.layer(index).k_head_dim, source);
+    layer.attn.norms = QkNorms{norm, norm};
+    layer.attn.norms->q.weight_offset = static_cast<float>(config.block.q_multiplier - 1.0);
+  }
+  if (config.shared_row) {
+    layer.attn.norms.value().q = plain_norm(config, config.layer(index).k_head_dim, source);
+  }
+}
+
+}  // namespace
+
 std::vector<ModelTensor> needed_tensors(const ModelConfig& config, int64_t index, LayerPart part) {
   std::vector<ModelTensor> tensors = layer_tensors(config, index);
   if (part == LayerPart::up_to_kv) std::erase_if(tensors, comes_after_kv);
@@ -148,18 +166,16 @@ LayerWeights make_layer_weights(const ModelConfig& config, int64_t index, LayerP
   const auto cut = config.gate_cuts.empty() ? 0.0 : config.gate_cuts[static_cast<size_t>(index)];
   if (cut > 0) layer.gate_cut = static_cast<float>(normal_quantile(cut));
   layer.swiglu = config.swiglu_of(index);
-  if (layer.experts) layer.experts->swiglu = layer.swiglu;
+  if (layer.experts) {
+    layer.experts->swiglu = layer.swiglu;
+    layer.experts->by_table = config.has_expert_table(index);
+  }
   if (config.bare_norms) {
     layer.attn_norm = plain_norm(config, config.dim, source);
     if (part == LayerPart::whole) layer.ffn_norm = plain_norm(config, config.dim, source);
   }
   if (config.block.shared_norm) layer.ffn_norm = layer.attn_norm;
-  const bool turns = config.block.qk_norm == QkNorm::plain && config.turns(index);
-  if (turns || (config.block.qk_norm == QkNorm::plain_all && config.attends(index))) {
-    const Norm norm = plain_norm(config, config.layer(index).k_head_dim, source);
-    layer.attn.norms = QkNorms{norm, norm};
-    layer.attn.norms->q.weight_offset = static_cast<float>(config.block.q_multiplier - 1.0);
-  }
+  set_plain_head_norms(config, index, source, layer);
   if (config.layer(index).v_is_k) layer.attn.v = layer.attn.k;
   if (config.block.v_norm && config.writes_cache(index)) {
     layer.attn.norms->v = plain_norm(config, config.layer(index).v_head_dim, source);

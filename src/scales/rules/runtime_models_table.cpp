@@ -53,6 +53,7 @@ constexpr RuntimeModel kModels[] = {
     {"DeepseekV2ForCausalLM", "deepseek_v2", {always, always, always, from({4, 54})}},
     {"DeepseekV3ForCausalLM", "deepseek_v3", {always, from({0, 4, 1}), from({3, 1}), from({4, 51})}},
     {"DeepseekV32ForCausalLM", "deepseek_v32", {from({0, 11}), from({0, 5, 3}), never, from({5, 11})}},
+    {"DeepseekV4ForCausalLM", "deepseek_v4", {from({0, 20}), from({0, 5, 12}), never, from({5, 8})}},
     {"Glm4MoeLiteForCausalLM", "glm4_moe_lite", {from({0, 15}), from({0, 5, 8}), never, from({5})}},
     {"GlmMoeDsaForCausalLM", "glm_moe_dsa", {from({0, 16}), from({0, 5, 9}), never, from({5, 2})}},
     {"InternLM2ForCausalLM", "internlm2", {always, always, never, never}},

@@ -41,6 +41,17 @@ std::vector<float> values_of(const std::string& name, uint64_t seed, const Shape
   return values;
 }
 
+// The experts of each token, like `table` in make_families.py.
+std::vector<float> table_of(const Shape& shape, int64_t choices) {
+  std::vector<float> table;
+  for (int64_t token = 0; token < shape[0]; ++token) {
+    for (int64_t i = 0; i < shape[1]; ++i) {
+      table.push_back(static_cast<float>((3 * token + token / 5 + i) % choices));
+    }
+  }
+  return table;
+}
+
 std::vector<TinyTensor> tensors_of(const Json& golden) {
   const auto seed = static_cast<uint64_t>(golden.at("seed").as_int());
   const Json described = golden.at("tensors");
@@ -50,6 +61,10 @@ std::vector<TinyTensor> tensors_of(const Json& golden) {
     std::vector<int64_t> shape;
     for (size_t j = 0; j < sizes.size(); ++j) shape.push_back(sizes[j].as_int());
     const Shape of{std::span<const int64_t>(shape)};
+    if (const auto choices = tensor.find("choices")) {
+      tensors.push_back({described.key(i), of, table_of(of, choices->as_int()), DType::i64});
+      continue;
+    }
     tensors.push_back({described.key(i), of,
                        values_of(described.key(i), seed, of, tensor.at("base").as_double(),
                                  tensor.at("amplitude").as_double())});
@@ -104,7 +119,7 @@ Checkpoint write_narrow_model(const fs::path& folder, const Json& golden,
     const auto has = [&](const std::string& part) {
       return tensor.name.find(part) != std::string::npos;
     };
-    if (std::any_of(wide.begin(), wide.end(), has)) tensor.dtype = DType::f32;
+    if (!tensor.dtype && std::any_of(wide.begin(), wide.end(), has)) tensor.dtype = DType::f32;
   }
   write_tiny_weights(folder, tensors, DType::bf16);
   return Checkpoint::open(folder);

@@ -96,6 +96,9 @@ std::string tensor_bytes(const TinyTensor& tensor, DType dtype) {
   for (size_t i = 0; i < tensor.values.size(); ++i) {
     if (dtype == DType::f32) {
       std::memcpy(bytes.data() + 4 * i, &tensor.values[i], 4);
+    } else if (dtype == DType::i64) {
+      const auto number = static_cast<int64_t>(tensor.values[i]);
+      std::memcpy(bytes.data() + 8 * i, &number, 8);
     } else {
       const uint16_t code = half_code(tensor.values[i], dtype);
       std::memcpy(bytes.data() + 2 * i, &code, 2);

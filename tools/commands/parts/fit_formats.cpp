@@ -13,11 +13,12 @@ namespace fp8kv {
 namespace {
 
 constexpr const char* kUsual[] = {"fp8_e4m3", "int8_per_token_head", "nvfp4"};
-// DeepSeek V3.2 and GLM-5 in vLLM, which then has no other FP8 cache.
+// DeepSeek V3.2, V4 and GLM-5 in vLLM, which then has no other FP8 cache.
 constexpr const char* kSparse[] = {"fp8_ds_mla"};
 
 bool caches_in_blocks(const RuntimeCaches& runtime, const ModelConfig& config) {
-  return std::string_view(runtime.runtime) == "vLLM" && config.latent && config.indexer;
+  const bool in_blocks = (config.latent && config.indexer) || config.shared_row;
+  return std::string_view(runtime.runtime) == "vLLM" && in_blocks;
 }
 
 // The reason why the format cannot be chosen, or "".

@@ -84,6 +84,19 @@ std::string indexers_text(const ModelDescription& model) {
                                " bytes a token and layer, whatever the cache holds"));
 }
 
+// "pools       41 layers; 146 bytes a token and layer". Pooled rows are seen beside a window.
+std::string pools_text(const ModelDescription& model) {
+  uint64_t layers = 0;
+  int64_t bytes = 0;
+  for (const LayerDescription& layer : model.layers) {
+    layers += layer.pool > 0;
+    bytes = std::max(bytes, layer.pool_bytes);
+  }
+  if (layers == 0) return "";
+  return entry("pools", cat(count_of(layers, "layer"), "; up to ", bytes,
+                            " bytes a token and layer, whatever the cache holds"));
+}
+
 std::string heading(const PlanSubject& subject) {
   const Deployment& on = subject.deployment;
   std::string text =
@@ -92,6 +105,7 @@ std::string heading(const PlanSubject& subject) {
                 kept_parts(subject.model), "; ", kv_heads_text(share_of_gpu(subject.model, on.tp)),
                 on.tp > 1 ? " on each GPU" : ""));
   text += indexers_text(subject.model);
+  text += pools_text(subject.model);
   text += states_text(subject.model, on.tp);
   text += entry("weights", weights_text(subject));
   if (on.memory > 0) {

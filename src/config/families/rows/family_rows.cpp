@@ -13,6 +13,7 @@ Architecture cohere2_moe();
 Architecture cohere2_vision();
 Architecture cwm();
 Architecture deci_lm();
+Architecture deepseek_v4();
 Architecture dots1();
 Architecture ernie4_5();
 Architecture ernie4_5_moe();
@@ -89,6 +90,7 @@ std::span<const Architecture> family_rows() {
       cohere2_vision(),
       cwm(),
       deci_lm(),
+      deepseek_v4(),
       dots1(),
       ernie4_5(),
       ernie4_5_moe(),

@@ -26,7 +26,8 @@ ExpertsForward::ExpertsForward(ForwardMemory& memory, const ModelConfig& config)
   if (experts_.shared_gated) shared_weights_ = memory.rows(DType::f32, 1);
 }
 
-void ExpertsForward::choose(const LayerExperts& weights, const ConstTensorView& x) {
+void ExpertsForward::choose(const LayerExperts& weights, const ConstTensorView& x,
+                            const std::optional<ConstTensorView>& given) {
   const int64_t n = x.shape[0];
   const TensorView logits = logits_.first(n);
   const ConstTensorView in = wide_ ? wide_->widened(x) : x;
@@ -34,7 +35,9 @@ void ExpertsForward::choose(const LayerExperts& weights, const ConstTensorView& 
   if (experts_.router_norm) {
     backend_.scale(logits, 1.0f / std::sqrt(static_cast<float>(x.shape[1])), 0.0f);
   }
-  backend_.route(logits, experts_.routing, weights.terms, chosen(n));
+  RouterTerms terms = weights.terms;
+  if (weights.by_table) terms.given = given.value();
+  backend_.route(logits, experts_.routing, terms, chosen(n));
 }
 
 Routed ExpertsForward::chosen(int64_t rows) const {

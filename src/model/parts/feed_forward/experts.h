@@ -17,7 +17,9 @@ class ExpertsForward {
   ExpertsForward(ForwardMemory& memory, const ModelConfig& config);
 
   // Chooses experts for rows [n, dim], which are normalised already.
-  void choose(const LayerExperts& weights, const ConstTensorView& x);
+  //   given: see RouterTerms; REQUIRED in layers with a table
+  void choose(const LayerExperts& weights, const ConstTensorView& x,
+              const std::optional<ConstTensorView>& given = {});
 
   // Computes the experts chosen last on rows x [n, dim], which are normalised already, into out
   // [n, dim].

@@ -13,8 +13,7 @@ ChosenTokens::ChosenTokens(Backend& backend, const ModelConfig& config, const Ch
   if (!IndexerForward::is_needed(config, sizes.max_positions)) return;
   const IndexerConfig& indexer = *config.indexer;
   const auto reuses = [](const LayerDescription& layer) { return layer.index_bytes == 0; };
-  keeps_all_ =
-      !indexer.by_kv_head && std::any_of(config.layers.begin(), config.layers.end(), reuses);
+  keeps_all_ = indexer.is_dsa() && std::any_of(config.layers.begin(), config.layers.end(), reuses);
   const int64_t rows = keeps_all_ ? sizes.all_rows : sizes.most_rows;
   const int64_t most = indexer.most_blocks();
   memory_ = backend.allocate(

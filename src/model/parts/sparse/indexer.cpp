@@ -31,6 +31,10 @@ IndexerForward::IndexerForward(ForwardMemory& memory, const ModelConfig& config,
   q_ = memory.make(memory.activation(),
                    Shape{memory.max_rows(), indexer_.n_heads, indexer_.head_dim});
   k_ = memory.rows(indexer_.head_dim);
+  if (indexer_.weighted) {
+    tokens_ = memory.rows(2 * indexer_.head_dim);
+    gates_ = memory.rows(2 * indexer_.head_dim);
+  }
   rotated_ = memory.rows(indexer_.rope_dim);
   rest_ = memory.rows(indexer_.head_dim - indexer_.rope_dim);
   if (indexer_.rotates_last) {
@@ -40,7 +44,7 @@ IndexerForward::IndexerForward(ForwardMemory& memory, const ModelConfig& config,
   const int64_t width = scores_of_row(indexer_, max_positions);
   scores_ = memory.make(DType::f32, Shape{scored_rows(memory.max_rows(), width), width});
   if (indexer_.by_kv_head) return;
-  if (indexer_.pooled) {
+  if (!indexer_.weighs_heads()) {
     const std::vector<float> ones(static_cast<size_t>(memory.max_rows() * indexer_.n_heads), 1.0f);
     weights_ = memory.make(host_view(ones, Shape{memory.max_rows(), indexer_.n_heads}));
     return;
@@ -62,7 +66,11 @@ void IndexerForward::run(const IndexerWeights& weights, const IndexerRows& rows,
   const int64_t n = rows.x.shape[0], heads = indexer_.n_heads, size = indexer_.head_dim;
   const TensorView q = q_.first(n);
   backend_.linear(rows.q_vector, std::array{project_to(weights.q, reshaped(q, {n, heads * size}))});
-  backend_.linear(rows.x, std::array{project_to(weights.k, k_.first(n))});
+  if (indexer_.weighted) {
+    pool_keys(weights, rows, rotation.batch);
+  } else {
+    backend_.linear(rows.x, std::array{project_to(weights.k, k_.first(n))});
+  }
   if (weights.q_norm) {
     const TensorView each = reshaped(q, {n * heads, size});
     backend_.norm(each, *weights.q_norm, each);
@@ -75,8 +83,17 @@ void IndexerForward::run(const IndexerWeights& weights, const IndexerRows& rows,
                      .local_blocks = indexer_.local_blocks,
                      .scores = scores_.view()};
   if (weights.heads) scores.weights = weights_of(*weights.heads, rows.x);
-  if (indexer_.pooled) scores.weights = weights_.first(n);
-  indexer_.pooled ? append_pooled(weights, scores, rotation) : append(weights, scores, rotation);
+  if (!indexer_.by_kv_head && !indexer_.weighs_heads()) scores.weights = weights_.first(n);
+  if (indexer_.weighted) {
+    RopeAppend delayed = rotation;
+    delayed.q_rope = rotation.rope;
+    delayed.rope = rows.pool_rope;
+    append(weights, scores, delayed);
+  } else if (indexer_.pooled) {
+    append_pooled(weights, scores, rotation);
+  } else {
+    append(weights, scores, rotation);
+  }
   backend_.choose_tokens(scores, rotation.batch, choice.chosen);
 }
 
@@ -93,7 +110,7 @@ void IndexerForward::append(const IndexerWeights& weights, TokenScores& scores,
   append.v = reshaped(rest_.first(n), {n, 1, rest});
   append.kv = scores.keys;
   append.magnitudes = {};
-  append.q_rope = {};
+  if (!indexer_.weighted) append.q_rope = {};
   append.pairs = indexer_.pairs;
   const TensorView key = reshaped(k, {n, 1, size});
   const int64_t rotated = indexer_.rotates_last ? rest : 0;
@@ -107,6 +124,21 @@ void IndexerForward::append(const IndexerWeights& weights, TokenScores& scores,
     backend_.copy_columns({q, 0}, {append.q, indexer_.rope_dim}, rest);
   }
   backend_.rope_append(append);
+}
+
+// Makes the keys of blocks that end. Keys of other tokens are zeros, which no row looks at.
+void IndexerForward::pool_keys(const IndexerWeights& weights, const IndexerRows& rows,
+                               const Batch& batch) {
+  const int64_t n = rows.x.shape[0];
+  backend_.linear(rows.x, std::array{project_to(weights.k, tokens_.first(n)),
+                                     project_to(weights.gate.value(), gates_.first(n))});
+  backend_.pool_tokens({.rows = tokens_.first(n),
+                        .gates = gates_.first(n),
+                        .bias = weights.bias.value(),
+                        .block = indexer_.block,
+                        .parts = 2,
+                        .state = rows.pool_state},
+                       batch, k_.first(n));
 }
 
 // Stores the keys, those of whole blocks pooled, and rotates Q.

@@ -36,7 +36,8 @@ HyperForward::HyperForward(ForwardMemory& memory, const ModelConfig& config)
     gated_.emplace(memory, config);
     return;
   }
-  products_ = memory.rows(DType::f32, 2 * count);
+  products_ = memory.rows(DType::f32, hyper_.width());
+  if (hyper_.rounds > 0) mix_ = memory.rows(DType::f32, count * count);
   read_ = memory.rows(DType::f32, count);
   if (hyper_.f32_product) wide_.emplace(memory, count * dim_);
 }
@@ -57,12 +58,18 @@ TensorView HyperForward::read(const HyperWeights& weights, const ConstTensorView
     gated_->share(weights, write_.first(n));
     return in;
   }
-  share(weights, x, {.read = read_.first(n), .write = write_.first(n)});
+  HyperShares shares{.read = read_.first(n), .write = write_.first(n)};
+  if (hyper_.rounds > 0) shares.mix = mix_.first(n);
+  share(weights, x, shares);
   backend_.mix_streams(by_stream(x, dim_), read_.first(n), {.onto = false}, by_stream(in, dim_));
   return in;
 }
 
 void HyperForward::write(const ConstTensorView& made, const TensorView& x) {
+  if (hyper_.rounds > 0) {
+    const TensorView streams = by_stream(x, dim_);
+    backend_.mix_streams(streams, mix_.first(x.shape[0]), {.onto = false}, streams);
+  }
   const StreamSum sum{.more = gated_ ? GatedStreams::kMoreWritten : 0.0f};
   backend_.mix_streams(by_stream(made, dim_), write_.first(x.shape[0]), sum, by_stream(x, dim_));
 }

@@ -28,7 +28,8 @@ class HyperForward {
   // The input of a block: scratch [n, dim], valid until the next call.
   TensorView read(const HyperWeights& weights, const ConstTensorView& x);
 
-  // Adds a block's output [n, dim] to the streams that `read` was last called with.
+  // Mixes the streams that `read` was last called with, if they mix, and adds a block's output
+  // [n, dim] to them.
   void write(const ConstTensorView& made, const TensorView& x);
 
   // Merges the streams of those rows of x that `rows` [n] i32 names.   out [n, dim]
@@ -45,10 +46,11 @@ class HyperForward {
   std::optional<GatedStreams> gated_;  // with a rank
   Tensor in_;                          // [max_rows, dim]
   Tensor chosen_;                      // [max_rows, streams * dim]
-  Tensor products_;               // [max_rows, 2 * streams] f32; this and the next without a rank
-  Tensor read_;                   // [max_rows, streams] f32
-  Tensor write_;                  // [max_rows, streams] f32
-  std::optional<WideRows> wide_;  // [streams * dim]; with f32_product
+  Tensor products_;                    // [max_rows, width] f32; this and the next without a rank
+  Tensor read_;                        // [max_rows, streams] f32
+  Tensor write_;                       // [max_rows, streams] f32
+  Tensor mix_;                         // [max_rows, streams * streams] f32; empty if no streams mix
+  std::optional<WideRows> wide_;       // [streams * dim]; with f32_product
 };
 
 }  // namespace fp8kv

@@ -30,6 +30,7 @@ enum class Family : uint8_t {
   deepseek,         // DeepSeek V2 and V3, Kimi K2, Mistral 4: an MLA cache
   glm4_moe_lite,    // GLM-4.7 Flash: the same, with a loader of its own in SGLang
   deepseek_sparse,  // DeepSeek V3.2, GLM-5 and HunYuan 4: MLA with sparse attention
+  deepseek_v4,      // one row for K and V, beside rows that pool tokens
   gpt2,
   gpt_bigcode,  // StarCoder 1
   gpt_neox,

@@ -161,6 +161,10 @@ constexpr RuntimeRule kVllmRules[] = {
         .of({jamba, longcat}).until(k32),
     RuntimeRule{{scales}, {}, fails, "stops at every name of a scale with an error", ""}
         .of({jamba, longcat}).seen("run: vLLM 0.32.0"),
+    RuntimeRule{{scales}, {}, fails,
+     "its loader has no place for a scale of any name, and makes scales of its own: fp8_ds_mla",
+     "read, not run: vllm 0.32.0, models/deepseek_v4/nvidia/model.py and attention.py"}
+        .of({deepseek_v4}),
     RuntimeRule{{compressed_tensors, apart}, {}, fails,
      "stops at self_attn.k_scale with a KeyError: write self_attn.attn.k_scale alone", ""}
         .of({qwen2_moe}).until(k25).seen("run: vLLM 0.12.0, 0.14.1, 0.16.0, 0.20.2, 0.24.0"),
