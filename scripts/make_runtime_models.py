@@ -78,6 +78,9 @@ OlmoHybridForCausalLM olmo_hybrid
 KimiLinearForCausalLM kimi_linear
 LagunaForCausalLM laguna
 MiniMaxM3SparseForConditionalGeneration minimax_m3_vl
+MiniMaxForCausalLM minimax
+MiniMaxText01ForCausalLM minimax_text_01
+MiniMaxM1ForCausalLM minimax_m1
 Step3p5ForCausalLM step3p5
 Step3p7ForConditionalGeneration step3p7
 DeciLMForCausalLM nemotron-nas

@@ -257,6 +257,12 @@ void check_states(const ModelConfig& config) {
     refuse(config, cat("a state has ", state.k_dim, " rows with rates of their own"),
            cat(kMostRatedRows, " at most"));
   }
+  if (state.fixed_decays &&
+      (state.update != StateUpdate::add || state.from_v || state.rank > 0 || state.skip ||
+       state.least_step != 1.0 || state.most_step != 1.0 || state.multipliers.step != 1.0)) {
+    refuse(config, "the decays of a state are fixed",
+           "StateUpdate::add, steps of 1, and no rank, skip or multiplier of steps");
+  }
   if (!state.steps_by_row) return;
   if (state.update == StateUpdate::delta && state.k_heads == state.v_heads) return;
   refuse(config, "rows of a state decay by steps of their own",

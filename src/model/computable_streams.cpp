@@ -117,9 +117,24 @@ void check_ngrams(const ModelConfig& config) {
                    cat(kMostConvBefore, " at most"));
 }
 
+// Checks that a normed stream goes on through blocks for which the forward pass computes it.
+void check_carried(const ModelConfig& config) {
+  const BlockConfig& block = config.block;
+  if (block.norm_place != NormPlace::carried) {
+    if (block.stream_factors == StreamFactors()) return;
+    refuse_computing(config, "the stream is multiplied where outputs join it",
+                     "NormPlace::carried");
+  }
+  if (block.parallel || config.laurel_rank > 0 || config.layer_input_dim > 0) {
+    refuse_computing(config, "the normed stream goes on beside blocks of another kind",
+                     "blocks in turn, on one stream");
+  }
+}
+
 }  // namespace
 
 void check_streams_computable(const ModelConfig& config) {
+  check_carried(config);
   check_streams(config);
   check_hyper(config);
   check_expert_tables(config);

@@ -116,10 +116,12 @@ class Forward {
   // How a block's output joins the stream.
   struct BlockEnd {
     NormPlace place;
-    const std::optional<Norm>& norm;
+    const std::optional<Norm>& norm;  // of the output, or with NormPlace::carried of the stream
     double multiplier = 1.0;
     std::optional<OutputConv> conv = {};
+    double stream_factor = 1.0;  // with NormPlace::carried
   };
+  static BlockEnd attn_end(const LayerWeights& weights, double multiplier, double stream_factor);
   InputNorm attn_input(const LayerWeights& weights, int64_t rows) const;
   InputNorm ffn_input(const LayerWeights& weights, int64_t rows) const;
   ConstTensorView entered(const ConstTensorView& x, const InputNorm& in, double multiplier);

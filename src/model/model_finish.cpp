@@ -8,6 +8,15 @@
 
 namespace fp8kv {
 
+Forward::BlockEnd Forward::attn_end(const LayerWeights& weights, double multiplier,
+                                    double stream_factor) {
+  const bool carried = weights.norm_place == NormPlace::carried;
+  BlockEnd end{weights.norm_place, carried ? weights.attn_norm : weights.attn_post_norm,
+               multiplier};
+  end.stream_factor = stream_factor;
+  return end;
+}
+
 void Forward::finish(const LayerWeights& weights, const MixedRows& mixed, const TensorView& x,
                      const LayerStep& step) {
   if (streams_) {
@@ -61,16 +70,19 @@ void Forward::finish_stream(const LayerWeights& weights, const MixedRows& mixed,
   if (config_.block.parallel) made = weights.experts ? mix(weights, x) : hidden(weights, x);
   if (mixed.attended) add_attended(weights, *mixed.attended, x, step);
   if (mixed.read) {
+    const double multiplier = config_.recurrence->multipliers.out;
     add_output(weights.state->out, *mixed.read,
-               {weights.norm_place, weights.attn_post_norm, config_.recurrence->multipliers.out},
-               x);
+               attn_end(weights, multiplier, config_.block.stream_factors.state), x);
   }
   if (weights.experts && weights.experts->beside) return mix_beside_dense(weights, x);
   if (!weights.feeds_forward) return;
   const double multiplier =
       weights.experts ? config_.experts->multiplier : config_.block.down_multiplier;
   // A convolution has no bias, so it can come before the multiplier.
-  BlockEnd end{weights.ffn_norm_place, weights.ffn_post_norm, multiplier * weights.ffn_scale};
+  const bool carried = weights.ffn_norm_place == NormPlace::carried;
+  BlockEnd end{weights.ffn_norm_place, carried ? weights.ffn_norm : weights.ffn_post_norm,
+               multiplier * weights.ffn_scale};
+  end.stream_factor = config_.block.stream_factors.feed_forward;
   if (weights.short_convs) {
     end.conv = {short_conv(weights.short_convs->ffn, step.state.short_ffn), step.batch};
   }
@@ -101,7 +113,8 @@ void Forward::add_attended(const LayerWeights& weights, const ConstTensorView& a
   if (weights.laurel) {
     around = laurel_->run(*weights.laurel, entered(x, attn_input(weights, x.shape[0]), 1.0));
   }
-  BlockEnd end{weights.norm_place, weights.attn_post_norm, config_.block.attention_out_multiplier};
+  BlockEnd end = attn_end(weights, config_.block.attention_out_multiplier,
+                          config_.block.stream_factors.attention);
   if (weights.short_convs) {
     end.conv = {short_conv(weights.short_convs->attn, step.state.short_attn), step.batch};
   }
@@ -187,6 +200,10 @@ void Forward::add_output(const Linear& linear, const ConstTensorView& from, cons
 void Forward::join(const TensorView& output, const BlockEnd& end, const TensorView& x) {
   if (end.conv) backend_.causal_conv(output, end.conv->conv, end.conv->batch);
   if (norms_output(end.place)) backend_.norm(output, end.norm.value(), output);
+  if (end.place == NormPlace::carried) {
+    backend_.norm(x, end.norm.value(), x);
+    multiply(x, end.stream_factor);
+  }
   backend_.add(x, output, static_cast<float>(config_.block.residual_multiplier * end.multiplier));
   if (end.place == NormPlace::after_add) backend_.norm(x, end.norm.value(), x);
 }

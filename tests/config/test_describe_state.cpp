@@ -21,6 +21,9 @@ TEST_CASE("describe state: what published models keep of a sequence in a layer")
   // Nemotron-H.
   CHECK(bytes_of(R"({"mamba_num_heads": 128, "ssm_state_size": 128, "mamba_head_dim": 64,
       "n_groups": 8, "conv_kernel": 4})") == 128 * 128 * 64 * 4 + 3 * (128 * 64 + 2 * 8 * 128) * 2);
+  // MiniMax Text 01: 64 heads of 128 x 128, and no convolution.
+  CHECK(bytes_of(R"({"model_type": "minimax_text_01", "num_attention_heads": 64,
+      "head_dim": 128})") == 64 * 128 * 128 * 4);
   // LFM2 1.2B: 2 tokens of 2048 channels.
   CHECK(bytes_of(R"({"conv_L_cache": 3, "hidden_size": 2048})") == 2 * 2048 * 2);
 }

@@ -832,6 +832,8 @@ def stand_in(config):
                 "text_config": text, "audio_config": None, "vision_hidden_size": 8, "image_token_id": 0, "video_token_id": 0}
     if of in ("Phi4MultimodalForCausalLM", "Phi4MMForCausalLM"):  # without its other parts
         return {**config, "architectures": ["Phi4MultimodalForCausalLM"], "model_type": "phi4_multimodal", "return_dict": True}
+    if of in ("MiniMaxText01ForCausalLM", "MiniMaxM1ForCausalLM"):
+        return state_families.as_minimax(config)
     if of == "BailingMoeV3ForCausalLM":
         return {**config, "architectures": ["BailingHybridForCausalLM"]}
     if of == "ExaoneMoEForCausalLM":
@@ -981,7 +983,7 @@ def renamed(key, names):
     return key
 
 
-EAGER_EXPERTS = ("phimoe", "NemotronH_", "gpt_oss", "gemma4", "granitemoehybrid", "lfm2_moe", "nemotron_h", "qwen4_exp", "inkling")
+EAGER_EXPERTS = ("phimoe", "minimax", "NemotronH_", "gpt_oss", "gemma4", "granitemoehybrid", "lfm2_moe", "nemotron_h", "qwen4_exp", "inkling")
 
 
 def text_of(config):
@@ -992,7 +994,8 @@ def has_layers_of_kinds(config):
     """Layers that keep a state or the keys of an indexer: a cache has to be told."""
     return bool({"linear_num_key_heads", "mamba_n_heads", "mamba_num_heads", "index_topk", "index_topk_blocks", "sparse_attention_config",
                  "linear_num_heads", "linear_attn_config"} & set(text_of(config))) or \
-        config["model_type"].startswith(("bailing_hybrid", "inkling", "jamba", "lfm2", "lfm3", "olmo_hybrid"))
+        config["model_type"].startswith(("bailing_hybrid", "inkling", "jamba", "lfm2", "lfm3", "olmo_hybrid")) or \
+        config["model_type"] in ("minimax", "minimax_text_01", "minimax_m1")
 
 
 def whole_cache(model):
@@ -1003,6 +1006,8 @@ def whole_cache(model):
 
     config = copy.deepcopy(model.config)
     text = config.get_text_config()
+    if text.model_type == "minimax":  # takes no other cache
+        return transformers.models.minimax.modeling_minimax.MiniMaxCache()
     if text.model_type == "jamba":  # has no windows, and no layer_types that can be set
         return transformers.DynamicCache(config=config)
     text.layer_types = [each.replace("sliding_attention", "full_attention").replace("hybrid_sliding", "hybrid") for each in text.layer_types] if text.layer_types else None
@@ -1109,6 +1114,8 @@ def compute(name, seed):
         missing = [key for key in info["missing_keys"] if not key.endswith(state_families.DERIVED)]
         assert not missing and not info["unexpected_keys"] and not info["mismatched_keys"], info
         model.eval()
+        if config["model_type"] in ("minimax_text_01", "minimax_m1"):
+            state_families.rotate_part(model, config)
         # Without a config the cache keeps all tokens, so the amax covers the sequence. Layers of
         # other kinds need a config.
         one_row = config["model_type"] == "deepseek_v4"

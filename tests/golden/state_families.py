@@ -47,7 +47,8 @@ LFM3 = without(family("Lfm3ForCausalLM", "lfm3", norm_eps=0.02, num_hidden_layer
                "rms_norm_eps", "rope_theta", "hidden_act")
 
 # Buffers that transformers makes from the config. Files may have them.
-DERIVED = ("ple_embedding.layer_multipliers", "ple_embedding.ngram_heads_vocab_sizes", "ple_embedding.ngram_heads_offsets")
+DERIVED = ("ple_embedding.layer_multipliers", "ple_embedding.ngram_heads_vocab_sizes", "ple_embedding.ngram_heads_offsets", "self_attn.slope_rate",
+           "self_attn.query_decay", "self_attn.key_decay", "self_attn.diagonal_decay")
 QWEN4_EXP = without(family("Qwen4ExpForCausalLM", "qwen4_exp_text", num_hidden_layers=4, layer_types=[LINEAR, "indexed_attention", LINEAR, FULL],
                            head_dim=16, eos_token_id=[46, 2], linear_conv_kernel_dim=4, linear_key_head_dim=10, linear_value_head_dim=6,
                            linear_num_key_heads=2, linear_num_value_heads=4, moe_intermediate_size=24, shared_expert_intermediate_size=20,
@@ -114,6 +115,40 @@ DEEPSEEK_V4_PLAIN = {**without(DEEPSEEK_V4, "torch_dtype", "layer_types", "mlp_l
                      "dtype": "float32", "num_hidden_layers": 5, "num_attention_heads": 7, "head_dim": 12, "o_groups": 7, "o_lora_rank": 3, "num_hash_layers": 0,
                      "compress_rate_csa": 2, "compress_rate_hca": 9, "sliding_window": 11, "hc_mult": 2, "index_head_dim": 8, "index_topk": 40,
                      "swiglu_limit": 10.0, "rope_theta": 20.0, **TIED}
+MINIMAX = family("MiniMaxForCausalLM", "minimax", num_hidden_layers=4, layer_types=[LINEAR, FULL, LINEAR, FULL], head_dim=12, num_local_experts=5,
+                 num_experts_per_tok=2, block_size=16, full_attn_alpha_factor=1.7, full_attn_beta_factor=0.8, linear_attn_alpha_factor=1.3,
+                 linear_attn_beta_factor=1.4, mlp_alpha_factor=1.5, mlp_beta_factor=0.7, sliding_window=None, pad_token_id=0, **UNTIED)
+# Keys of published files, and those of transformers for the same numbers.
+MINIMAX_FACTORS = {"layernorm_full_attention_alpha": "full_attn_alpha_factor", "layernorm_full_attention_beta": "full_attn_beta_factor",
+                   "layernorm_linear_attention_alpha": "linear_attn_alpha_factor", "layernorm_linear_attention_beta": "linear_attn_beta_factor",
+                   "layernorm_mlp_alpha": "mlp_alpha_factor", "layernorm_mlp_beta": "mlp_beta_factor"}
+MINIMAX_TEXT_01 = family("MiniMaxText01ForCausalLM", "minimax_text_01", num_hidden_layers=4, attn_type_list=[0, 0, 0, 1], head_dim=16, rotary_dim=8,
+                         num_local_experts=4, num_experts_per_tok=2, layernorm_full_attention_alpha=3.5565588200778455, layernorm_full_attention_beta=1.0,
+                         layernorm_linear_attention_alpha=3.5565588200778455, layernorm_linear_attention_beta=1.0,
+                         layernorm_mlp_alpha=3.5565588200778455, layernorm_mlp_beta=1.0, postnorm=True, shared_intermediate_size=0,
+                         shared_moe_mode="sigmoid", sliding_window=None, router_aux_loss_coef=0.001, router_jitter_noise=0.0, **UNTIED)
+MINIMAX_M1 = {**MINIMAX_TEXT_01, "architectures": ["MiniMaxM1ForCausalLM"], "model_type": "minimax_m1", "num_hidden_layers": 3, "attn_type_list": [1, 0, 1],
+              "head_dim": 10, "rotary_dim": 6, "num_attention_heads": 8, "num_local_experts": 6, "num_experts_per_tok": 3}
+
+
+def as_minimax(config):
+    """A published config in the keys of transformers, which rotates whole heads: see rotate_part."""
+    kinds = [FULL if each else LINEAR for each in config["attn_type_list"]]
+    kept = {MINIMAX_FACTORS.get(key, key): value for key, value in config.items()}
+    return {**without(kept, "attn_type_list", "rotary_dim", "postnorm", "shared_intermediate_size", "shared_moe_mode"),
+            "architectures": ["MiniMaxForCausalLM"], "model_type": "minimax", "layer_types": kinds}
+
+
+def rotate_part(model, config):
+    """Rotates the first rotary_dim elements of a head, like the models' own code."""
+    import torch
+    from transformers.models.glm4_moe import modeling_glm4_moe
+    from transformers.models.minimax import modeling_minimax
+
+    size = config.get("rotary_dim", config["head_dim"])
+    modeling_minimax.apply_rotary_pos_emb = modeling_glm4_moe.apply_rotary_pos_emb
+    model.model.rotary_emb.inv_freq = 1.0 / config["rope_theta"] ** (torch.arange(0, size, 2, dtype=torch.float) / size)
+
 
 CASES = {
     "deepseek-v4": DEEPSEEK_V4,
@@ -147,6 +182,23 @@ CASES = {
     "jamba-new-keys": {**without(JAMBA, "torch_dtype", "mamba_dt_rank"), "dtype": "float32", "num_hidden_layers": 3, "attn_layer_period": 3,
                        "attn_layer_offset": 1, "expert_layer_period": 1, "expert_layer_offset": 0, "mamba_dt_rank": 4, "mamba_expand": 1, "num_experts_per_tok": 1,
                        "num_key_value_heads": 4, "use_mambapy": False, "use_associative_scan": True},
+    "minimax-01": MINIMAX,
+    "minimax-01-seven": {**without(MINIMAX, "layer_types", "full_attn_alpha_factor", "linear_attn_beta_factor", "mlp_beta_factor", "block_size"), **SEVEN,
+                         "hidden_size": 36, "num_hidden_layers": 3, "num_experts_per_tok": 1, **TIED},
+    "minimax-01-new-keys": {**without(MINIMAX, "torch_dtype", "rope_theta"), "dtype": "float32", "num_hidden_layers": 3, "layer_types": [LINEAR, LINEAR, FULL],
+                            "num_attention_heads": 2, "num_key_value_heads": 2, "head_dim": 34, "num_experts_per_tok": 3,
+                            "rope_parameters": {"rope_type": "default", "rope_theta": 500.0}},
+    "minimax-text-01": MINIMAX_TEXT_01,
+    "minimax-text-01-one": {**without(MINIMAX_TEXT_01, "rotary_dim", "layernorm_mlp_beta"), "num_hidden_layers": 3, "attn_type_list": [1, 0, 1],
+                            "num_attention_heads": 8, "num_key_value_heads": 1, "head_dim": 6, "layernorm_linear_attention_alpha": 1.3,
+                            "layernorm_full_attention_alpha": 0.7, "layernorm_full_attention_beta": 1.6, **TIED},
+    "minimax-text-01-wide": {**MINIMAX_TEXT_01, "num_hidden_layers": 2, "attn_type_list": [0, 1], "num_attention_heads": 1, "num_key_value_heads": 1,
+                             "head_dim": 66, "rotary_dim": 34, "num_experts_per_tok": 1},
+    "minimax-m1": MINIMAX_M1,
+    "minimax-m1-one": {**without(MINIMAX_M1, "rotary_dim"), "num_hidden_layers": 4, "attn_type_list": [0, 1, 0, 1], "num_key_value_heads": 1,
+                       "layernorm_mlp_alpha": 1.2, "layernorm_mlp_beta": 0.6, **TIED},
+    "minimax-m1-two": {**MINIMAX_M1, "num_attention_heads": 2, "num_key_value_heads": 2, "num_hidden_layers": 2, "attn_type_list": [1, 0], "head_dim": 18,
+                       "rotary_dim": 18, "layernorm_linear_attention_beta": 0.5},
     "ling3": LING3,
     "ling3-seven": {**without(LING3, "partial_rotary_factor"), "num_attention_heads": 7, "num_key_value_heads": 7, "hidden_size": 36, "num_hidden_layers": 3, "layer_group_size": 3,
                     "q_lora_rank": 20, "n_group": 1, "topk_group": 1, "num_shared_experts": 2,

@@ -306,6 +306,30 @@ const Knob kKnobs[] = {
     {"experts.normalise, beside a scan", "jamba",
      [](ModelConfig& c) { c.experts->routing.normalise = true; }},
     {"norm_eps, of steps, K and Q", "jamba-new-keys", [](ModelConfig& c) { c.norm_eps = 1e-6; }},
+    {"norm_place, carried", "minimax-01",
+     [](ModelConfig& c) { c.block.norm_place = NormPlace::before, c.block.stream_factors = {}; }},
+    {"stream_factors.attention", "minimax-01",
+     [](ModelConfig& c) { c.block.stream_factors.attention = 1; }},
+    {"stream_factors.state", "minimax-01",
+     [](ModelConfig& c) { c.block.stream_factors.state = 1; }},
+    {"stream_factors.feed_forward", "minimax-01",
+     [](ModelConfig& c) { c.block.stream_factors.feed_forward = 1; }},
+    {"attention_out_multiplier, beside a normed stream", "minimax-01",
+     [](ModelConfig& c) { c.block.attention_out_multiplier = 1; }},
+    {"multipliers.out, beside a normed stream", "minimax-01",
+     [](ModelConfig& c) { c.recurrence->multipliers.out = 1; }},
+    {"experts.multiplier, beside a normed stream", "minimax-01",
+     [](ModelConfig& c) { c.experts->multiplier = 1; }},
+    {"experts.normalise, beside a normed stream", "minimax-01",
+     [](ModelConfig& c) { c.experts->routing.normalise = false; }},
+    {"recurrence.norm, of all heads together", "minimax-01-new-keys",
+     [](ModelConfig& c) { c.recurrence->norm = StateNorm::groups; }},
+    {"recurrence.gate, sigmoid, of fixed decays", "minimax-01-seven",
+     [](ModelConfig& c) { c.recurrence->gate = Activation::silu; }},
+    {"recurrence.norm_eps, of fixed decays", "minimax-01-seven",
+     [](ModelConfig& c) { c.recurrence->norm_eps = 0; }},
+    {"rotary_dim, of published keys", "minimax-text-01",
+     [](ModelConfig& c) { c.ropes[0].rotary_dim = 0; }},
     {"latent.norm_eps, beside states", "kimi-linear-q-rank",
      [](ModelConfig& c) { c.latent->norm_eps = 0.1; }},
     {"hyper.rounds", "deepseek-v4", [](ModelConfig& c) { c.hyper->rounds = 1; }},
@@ -333,11 +357,12 @@ const Knob kKnobs[] = {
   [[maybe_unused]] const auto [count, hidden_dim, inner_dim, routing, choice_bias, shared, fixed,
                                gate, bias, beside, router_norm, f32_router, factors, multiplier,
                                post_norm, tables, identities, shortcut] = ExpertsConfig{};
-  // The tensors' shapes give conv_width, steps_by_row, rank and from_v.
+  // The tensors' shapes give conv_width, steps_by_row, rank and from_v. Without fixed_decays
+  // nothing says how fast a state decays.
   [[maybe_unused]] const auto [update, state_norm, skip, conv_bias, state_bias, state_out_bias,
                                multipliers, state_gate, state_eps, most_strength, steps_by_row,
-                               least_log_decay, state_rank, from_v, least, most, k_heads, k_dim,
-                               v_heads, of_v_dim, width] = RecurrenceConfig{};
+                               least_log_decay, state_rank, from_v, fixed_decays, least, most,
+                               k_heads, k_dim, v_heads, of_v_dim, width] = RecurrenceConfig{};
   [[maybe_unused]] const auto [by_in, by_gate, by_v, by_k, by_q, by_step, by_out] =
       StateMultipliers{};
   [[maybe_unused]] const auto [alpha, limit, form] = ClampedSwiglu{};
@@ -356,7 +381,9 @@ const Knob kKnobs[] = {
                                activation, xielu, gated, head_bias, head_normed, embed, residual,
                                attention_in, attention_out, v_by, gate_by, down_by, logit,
                                attention, by_layer, by_size, score_bias, sinks, window_sinks,
-                               score_cap, logit_cap, layer_scale, ffn_scale] = BlockConfig{};
+                               score_cap, logit_cap, layer_scale, ffn_scale, stream_factors] =
+      BlockConfig{};
+  [[maybe_unused]] const auto [of_attention, of_state, of_feed_forward] = StreamFactors{};
   // The tensors' shapes give all of these.
   [[maybe_unused]] const auto [distance_dim, extent] = DistanceConfig{};
   [[maybe_unused]] const auto [taps] = ShortConvsConfig{};

@@ -234,6 +234,46 @@ TEST_CASE("computable: blocks keep the rules that stand beside BlockConfig's fie
         "NormKind::layer");
 }
 
+TEST_CASE("computable: fixed decays are those of a state whose steps are 1") {
+  const auto fixed = [](ModelConfig& c) {
+    c.recurrence = RecurrenceConfig{.update = StateUpdate::add, .norm = StateNorm::whole};
+    c.recurrence->fixed_decays = true;
+    c.recurrence->least_step = c.recurrence->most_step = 1;
+  };
+  ModelConfig lightning = test::tiny_model();
+  fixed(lightning);
+  check_computable(lightning);
+  const std::function<void(RecurrenceConfig&)> other_steps[] = {
+      [](RecurrenceConfig& state) { state.update = StateUpdate::delta; },
+      [](RecurrenceConfig& state) { state.rank = 2; },
+      [](RecurrenceConfig& state) { state.skip = true; },
+      [](RecurrenceConfig& state) { state.most_step = 2; },
+      [](RecurrenceConfig& state) { state.multipliers.step = 2; }};
+  for (const auto& change : other_steps) {
+    CHECK(test::refusal([&](ModelConfig& c) {
+            fixed(c);
+            change(*c.recurrence);
+          }).find("the decays of a state are fixed") != std::string::npos);
+  }
+}
+
+TEST_CASE("computable: a normed stream goes on through blocks in turn, which alone have factors") {
+  CHECK(test::refusal([](ModelConfig& c) { c.block.stream_factors.attention = 2; }) ==
+        "LlamaForCausalLM: the stream is multiplied where outputs join it, expected "
+        "NormPlace::carried");
+  const std::function<void(ModelConfig&)> changes[] = {
+      [](ModelConfig& c) { c.block.parallel = true; }, [](ModelConfig& c) { c.laurel_rank = 4; },
+      [](ModelConfig& c) { c.layer_input_dim = 4; }};
+  for (const auto& change : changes) {
+    CHECK(test::refusal([&](ModelConfig& c) {
+            c.block.norm_place = NormPlace::carried;
+            change(c);
+          }) ==
+          "LlamaForCausalLM: the normed stream goes on beside blocks of another kind, expected "
+          "blocks in turn, on one stream");
+  }
+}
+
 TEST_CASE("tensor rows: a tensor that the config has is missed when no row names it") {
   ModelConfig config = test::tiny_model();
   config.block.qk_norm = QkNorm::per_head;

@@ -43,6 +43,9 @@ const Never kNever[] = {
     {"MiniCPMForCausalLM", {"head_dim"}},
     {"KimiLinearForCausalLM", {"tied"}},
     {"MPTForCausalLM", kGroups},
+    // Runtimes differ in the decays of other numbers of heads than powers of 2.
+    {"MiniMaxM1ForCausalLM", {"seven Q heads"}},
+    {"MiniMaxText01ForCausalLM", {"seven Q heads"}},
     {"MptForCausalLM", kGroups},
     {"NemotronHForCausalLM", {"tied"}},
     {"NemotronH_Nano_Omni_Reasoning_V3", {"tied"}},

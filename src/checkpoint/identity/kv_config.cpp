@@ -160,7 +160,7 @@ void add_block(const BlockConfig& block, ConfigNumbers& out) {
   };
   choice("norm", block.norm, usual.norm, {"rms", "layer"});
   choice("norm_place", block.norm_place, usual.norm_place,
-         {"before", "after", "around", "after_add", "none"});
+         {"before", "after", "around", "after_add", "none", "carried"});
   choice("qk_norm", block.qk_norm, usual.qk_norm,
          {"none", "per_head", "whole", "own_heads", "plain", "plain_all"});
   out.add_unless(usual.q_multiplier, "q_multiplier", block.q_multiplier);
@@ -176,6 +176,10 @@ void add_block(const BlockConfig& block, ConfigNumbers& out) {
   out.add_unless(usual.shared_norm, "shared_norm", block.shared_norm);
   out.add_unless(usual.gated, "gated", block.gated);
   out.add_unless(usual.ffn_scale, "ffn_scale", block.ffn_scale);
+  const StreamFactors& of_stream = block.stream_factors;
+  out.add_unless(1.0, "attention_stream_factor", of_stream.attention);
+  out.add_unless(1.0, "state_stream_factor", of_stream.state);
+  out.add_unless(1.0, "ffn_stream_factor", of_stream.feed_forward);
   out.add_unless(usual.embed_multiplier, "embed_multiplier", block.embed_multiplier);
   out.add_unless(usual.residual_multiplier, "residual_multiplier", block.residual_multiplier);
   out.add_unless(usual.attention_in_multiplier, "attention_in_multiplier",
@@ -210,7 +214,7 @@ void add_recurrence(const ModelConfig& config, ConfigNumbers& out) {
   out.add("state_v_dim", state.v_dim);
   out.add("state_conv_width", state.conv_width);
   const RecurrenceConfig usual;
-  constexpr const char* kNorms[] = {"none", "heads", "groups", "groups_after_gate"};
+  constexpr const char* kNorms[] = {"none", "heads", "groups", "groups_after_gate", "whole"};
   if (state.norm != usual.norm) out.add("state_norm", kNorms[static_cast<size_t>(state.norm)]);
   out.add_unless(usual.skip, "state_skip", state.skip);
   out.add_unless(usual.conv_bias, "state_conv_bias", state.conv_bias);
@@ -231,6 +235,7 @@ void add_recurrence(const ModelConfig& config, ConfigNumbers& out) {
   out.add_unless(usual.least_log_decay, "state_least_log_decay", state.least_log_decay);
   out.add_unless(usual.rank, "state_rank", state.rank);
   out.add_unless(usual.from_v, "state_from_v", state.from_v);
+  out.add_unless(usual.fixed_decays, "state_fixed_decays", state.fixed_decays);
   out.add_unless(false, "state_gate_sigmoid", state.gate == Activation::sigmoid);
 }
 

@@ -314,6 +314,11 @@ bool is_qwen_hybrid(const Json& text) {
 Mixings told_mixings(const Json& text, const ModelDescription& model) {
   if (has_pools(text)) return Mixings(model.layers.size(), Mixing::window);
   const Decider* decider = find_decider(text);
+  // MiniMax Text 01 in transformers: every second layer has attention, unless a list says
+  // otherwise.
+  if (decider == nullptr && text.get_string("model_type", "") == "minimax") {
+    return periodic(2, 0, Mixing::recurrent, model.n_layers());
+  }
   if (decider == nullptr && is_qwen_hybrid(text)) {
     return periodic(4, 3, Mixing::recurrent, model.n_layers());
   }

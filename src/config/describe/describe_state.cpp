@@ -83,12 +83,30 @@ std::optional<uint64_t> bytes_of_channels(const Json& text) {
                      static_cast<uint64_t>(in_range(*width, kMost) - 1) * kHalf);
 }
 
+// MiniMax Text 01: heads of attention, and no convolution.
+std::optional<uint64_t> bytes_of_lightning(const Json& text) {
+  constexpr int64_t kMost = int64_t{1} << 20;
+  constexpr uint64_t kF32 = 4;
+  const std::string type = text.get_string("model_type", "");
+  const bool published = type == "minimax_text_01" || type == "MiniMaxText01" ||
+                         type == "minimax_m1" || type == "MiniMaxM1";
+  if (type != "minimax" && !published) return std::nullopt;
+  const auto heads = text.find("num_attention_heads"), size = text.find("head_dim");
+  const auto dim = find_any(text, kDim);
+  if (!heads || (!size && !dim)) return std::nullopt;
+  const auto count = static_cast<uint64_t>(in_range(*heads, kMost));
+  const uint64_t columns = size ? static_cast<uint64_t>(in_range(*size, kMost))
+                                : static_cast<uint64_t>(in_range(*dim, kMost)) / count;
+  return count * columns * columns * kF32;
+}
+
 }  // namespace
 
 uint64_t state_bytes_of(const Json& text) {
   if (const auto width = text.find("conv_L_cache")) return bytes_of_tokens(text, *width);
   if (const auto linear = text.find("linear_attn_config")) return state_bytes_of(*linear);
   if (const auto bytes = bytes_of_channels(text)) return *bytes;
+  if (const auto bytes = bytes_of_lightning(text)) return *bytes;
   for (const StateKeys& keys : kStateKeys) {
     if (const auto bytes = bytes_by(text, keys)) return *bytes;
   }

@@ -104,7 +104,7 @@ RoleTensor tensor_of_state(TensorRole role, const ModelConfig& config, bool has_
     case state_gate:
       return {{state.v_width(), from}, has_state, state.bias};
     case state_step:
-      return {{state.steps(), from}, recurs, state.bias};
+      return {{state.steps(), from}, recurs && !state.fixed_decays, state.bias};
     case state_gate_down:
     case state_step_down:
       return {{state.rank, config.dim}, has_state && state.rank > 0};
@@ -112,13 +112,16 @@ RoleTensor tensor_of_state(TensorRole role, const ModelConfig& config, bool has_
       return {{state.v_heads, config.dim}, has_state && delta, state.bias};
     case conv_q:
     case conv_k:
-      return {{state.k_width(), 1, state.conv_width}, recurs, state.conv_bias};
+      return {
+          {state.k_width(), 1, state.conv_width}, recurs && state.conv_width > 0, state.conv_bias};
     case conv_v:
-      return {{state.v_width(), 1, state.conv_width}, has_state, state.conv_bias};
+      return {{state.v_width(), 1, state.conv_width},
+              has_state && state.conv_width > 0,
+              state.conv_bias};
     case state_decay:
-      return {{state.v_heads}, recurs};
+      return {{state.v_heads}, recurs && !state.fixed_decays};
     case state_step_bias:
-      return {{state.steps()}, recurs};
+      return {{state.steps()}, recurs && !state.fixed_decays};
     case state_skip:
       return {{state.v_heads}, has_state && state.skip};
     case state_norm:

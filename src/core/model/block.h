@@ -17,11 +17,12 @@ enum class NormPlace {
   after,      // x + norm(f(x)): OLMo 2
   around,     // x + norm(f(norm(x))), each with weights of its own: Gemma 2, GLM-4
   after_add,  // norm(x + f(x)), and none at the end of the model: OPT 350m
-  none        // x + f(x), and none at the end of the model: hyper-connections norm, in Qwen 4 Exp
+  none,       // x + f(x), and none at the end of the model: hyper-connections norm, in Qwen 4 Exp
+  carried     // n + f(n) with n = norm(x): the normed stream goes on. See StreamFactors
 };
 
 constexpr bool norms_input(NormPlace place) {
-  return place == NormPlace::before || place == NormPlace::around;
+  return place == NormPlace::before || place == NormPlace::around || place == NormPlace::carried;
 }
 // Whether the stream is normed before the logits.
 constexpr bool norms_end(NormPlace place) {
@@ -29,7 +30,7 @@ constexpr bool norms_end(NormPlace place) {
 }
 // Whether a norm has a place behind the block.
 constexpr bool norms_behind(NormPlace place) {
-  return place != NormPlace::before && place != NormPlace::none;
+  return place != NormPlace::before && place != NormPlace::none && place != NormPlace::carried;
 }
 // Whether a block's output is normed before it joins the stream. after_add norms the stream
 // instead.
@@ -113,6 +114,15 @@ struct LayerSwiglu {
   bool operator==(const LayerSwiglu&) const = default;
 };
 
+// These multiply the normed stream where the output of a block joins it: MiniMax Text 01. REQUIRES
+// NormPlace::carried.
+struct StreamFactors {
+  double attention = 1.0;
+  double state = 1.0;
+  double feed_forward = 1.0;
+  bool operator==(const StreamFactors&) const = default;
+};
+
 struct BlockConfig {
   NormKind norm = NormKind::rms;  // the kind of every norm in the model
   bool norm_plus_one = false;     // files store weight - 1: Gemma
@@ -158,11 +168,13 @@ struct BlockConfig {
   double logit_cap = 0.0;     // the same cap for logits
   bool layer_scale = false;   // each layer multiplies the stream by its own number at its end
   bool ffn_scale = false;     // each layer multiplies its feed-forward part's output by a number
+  StreamFactors stream_factors;
 };
 
 // Whether a block's output, times `multiplier`, is added to the residual stream unchanged.
 inline bool adds_plainly(NormPlace place, const BlockConfig& block, double multiplier) {
-  return !norms_output(place) && block.residual_multiplier * multiplier == 1.0;
+  return !norms_output(place) && place != NormPlace::carried &&
+         block.residual_multiplier * multiplier == 1.0;
 }
 
 }  // namespace fp8kv

@@ -22,7 +22,8 @@ enum class StateNorm {
   none,    // no norm, the gate alone: Falcon-H1
   heads,   // norms every head with shared v_dim weights, then gates: gated DeltaNet
   groups,  // norms one group for each of k_heads with its own weights, then gates: Falcon-H1
-  groups_after_gate  // gates, then norms those groups: Mamba-2
+  groups_after_gate,  // gates, then norms those groups: Mamba-2
+  whole               // norms all heads together with v_width weights, then gates: MiniMax Text 01
 };
 
 // Factors for the input of a state's products, for the result of each product, and for the final
@@ -61,6 +62,10 @@ struct RecurrenceConfig {
   // of a state has a step of its own, and each of its elements a rate: Jamba. REQUIRES
   // StateUpdate::add, one head of K and of V, and a rank.
   bool from_v = false;
+  // Lightning attention: the state of a head decays by the same factor at every token, and takes in
+  // rows as they are. The factor follows from the numbers of the head and of the layer: see
+  // decay_slope. No step is computed. REQUIRES StateUpdate::add. MiniMax Text 01
+  bool fixed_decays = false;
   // Time steps are clamped to these bounds; see Recurrence.
   double least_step = 0.0;
   double most_step = std::numeric_limits<double>::infinity();
@@ -68,7 +73,8 @@ struct RecurrenceConfig {
   int64_t k_dim = 0;
   int64_t v_heads = 0;
   int64_t v_dim = 0;
-  int64_t conv_width = 0;  // tokens that the convolution before the state sees
+  // Tokens that the convolution before the state sees. 0: SiLU alone, of Q, K and V
+  int64_t conv_width = 0;
 
   // Whether layers keep a state S, and not only the tokens of the convolution.
   bool recurs() const { return update != StateUpdate::none; }
@@ -94,6 +100,9 @@ inline constexpr double kUnitEps = 1e-6;
 // A head's state is stored in blocks of this many columns, as [blocks][k_dim][kStateColumns] f32.
 // Columns beyond v_dim are 0.
 inline constexpr int64_t kStateColumns = 32;
+
+// With fixed decays, a state decays by exp(-slope) at each token.
+double decay_slope(const RecurrenceConfig& state, int64_t head, int64_t layer, int64_t n_layers);
 
 constexpr int64_t state_blocks(int64_t v_dim) {
   return (v_dim + kStateColumns - 1) / kStateColumns;

@@ -52,9 +52,9 @@ void LayerStates::take_state(const ModelConfig& config, int64_t index, int64_t s
     return take(Shape{slots, state.conv_width - 1, channels});
   };
   Memory& memory = layers_[index];
-  memory.conv_v = tokens_before(state.v_width());
+  if (state.conv_width > 0) memory.conv_v = tokens_before(state.v_width());
   if (!state.recurs()) return;
-  if (!state.from_v) {
+  if (!state.from_v && state.conv_width > 0) {
     memory.conv_q = tokens_before(state.k_width());
     memory.conv_k = tokens_before(state.k_width());
   }

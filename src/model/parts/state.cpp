@@ -3,6 +3,7 @@
 #include <array>
 #include <vector>
 
+#include "core/numbers/host_view.h"
 #include "model/parts/projections.h"
 
 namespace fp8kv {
@@ -15,7 +16,13 @@ StateForward::StateForward(ForwardMemory& memory, const ModelConfig& config)
   if (!sizes_.recurs()) return;
   q_ = memory.rows(sizes_.k_width());
   read_ = memory.rows(sizes_.v_width());
-  step_ = memory.rows(DType::f32, sizes_.steps());
+  if (sizes_.fixed_decays) {
+    const Shape shape{memory.max_rows(), sizes_.steps()};
+    const std::vector<float> zeros(static_cast<size_t>(shape.elements()));
+    step_ = memory.make(host_view(zeros, shape));
+  } else {
+    step_ = memory.rows(DType::f32, sizes_.steps());
+  }
   if (sizes_.rank > 0) {
     if (!sizes_.from_v) gate_down_ = memory.rows(sizes_.rank);
     step_down_ = memory.rows(sizes_.rank);
@@ -71,6 +78,18 @@ TensorView StateForward::scan(const StateWeights& weights, const ConstTensorView
   return gate;
 }
 
+void StateForward::mix_tokens(const StateWeights& weights, int64_t n, const Batch& batch,
+                              const LayerState& state) {
+  const TensorView q = q_.first(n), k = k_.first(n), v = v_.first(n);
+  if (sizes_.conv_width == 0) {
+    for (const TensorView& each : {q, k, v}) backend_.activate(Activation::silu, each, {});
+    return;
+  }
+  backend_.causal_conv(q, {weights.conv_q.weight, weights.conv_q.bias, state.conv_q}, batch);
+  backend_.causal_conv(k, {weights.conv_k.weight, weights.conv_k.bias, state.conv_k}, batch);
+  backend_.causal_conv(v, {weights.conv_v.weight, weights.conv_v.bias, state.conv_v}, batch);
+}
+
 TensorView StateForward::run(const StateWeights& weights, const ConstTensorView& x,
                              const Batch& batch, const LayerState& state) {
   if (!sizes_.recurs()) return convolve(weights, x, batch, state);
@@ -87,7 +106,7 @@ TensorView StateForward::run(const StateWeights& weights, const ConstTensorView&
     projections.push_back(project_to(weights.step_down.value(), step_down_.first(n)));
   } else {
     projections.push_back(project_to(weights.gate, gate));
-    projections.push_back(project_to(weights.step, step));
+    if (!sizes_.fixed_decays) projections.push_back(project_to(weights.step, step));
   }
   if (weights.strength) projections.push_back(project_to(*weights.strength, strength));
   const StateMultipliers& by = sizes_.multipliers;
@@ -101,9 +120,7 @@ TensorView StateForward::run(const StateWeights& weights, const ConstTensorView&
   multiply(k, by.k);
   multiply(q, by.q);
   multiply(step, by.step);
-  backend_.causal_conv(q, {weights.conv_q.weight, weights.conv_q.bias, state.conv_q}, batch);
-  backend_.causal_conv(k, {weights.conv_k.weight, weights.conv_k.bias, state.conv_k}, batch);
-  backend_.causal_conv(v, {weights.conv_v.weight, weights.conv_v.bias, state.conv_v}, batch);
+  mix_tokens(weights, n, batch, state);
   Recurrence args;
   args.update = sizes_.update;
   args.q = reshaped(q, {n, sizes_.k_heads, sizes_.k_dim});
@@ -128,6 +145,7 @@ TensorView StateForward::run(const StateWeights& weights, const ConstTensorView&
   };
   if (sizes_.norm == StateNorm::heads) norm(reshaped(read, by_head));
   if (sizes_.norm == StateNorm::groups) norm(reshaped(read, by_group));
+  if (sizes_.norm == StateNorm::whole) norm(read);
   backend_.activate(sizes_.gate, gate, read);
   if (sizes_.norm == StateNorm::groups_after_gate) norm(reshaped(gate, by_group));
   return gate;

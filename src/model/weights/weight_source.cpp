@@ -7,6 +7,7 @@
 
 #include "core/model/tensor_roles.h"
 #include "core/numbers/half.h"
+#include "core/numbers/host_view.h"
 
 namespace fp8kv {
 namespace {
@@ -234,6 +235,13 @@ TensorView ones(DType dtype, int64_t count, const WeightSource& source) {
   std::vector<std::byte> host(to.bytes());
   for (int64_t i = 0; i < count; ++i) put_at(host.data(), dtype, i, 1.0f);
   source.backend->copy_in(to, {host.data(), dtype, to.shape});
+  return to;
+}
+
+TensorView constants(std::span<const float> values, const WeightSource& source) {
+  const Shape shape{std::ssize(values)};
+  const TensorView to = source.allocate(DType::f32, shape);
+  if (source.backend != nullptr) source.backend->copy_in(to, host_view(values, shape));
   return to;
 }
 

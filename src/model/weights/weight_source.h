@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 
 #include "backend/backend.h"
@@ -73,6 +74,8 @@ void add_row(const ModelTensor& tensor, int64_t count, const ConstTensorView& fr
              const WeightSource& source, TensorView& rows);
 
 TensorView ones(DType dtype, int64_t count, const WeightSource& source);  // [count]
+// The host's numbers.   [count] f32
+TensorView constants(std::span<const float> values, const WeightSource& source);
 
 // A choice bias [experts], with `more` experts behind it that are always chosen.
 ConstTensorView always_chosen(const ConstTensorView& bias, int64_t more,

@@ -87,6 +87,21 @@ void finish_experts(const ExpertsConfig& config, LayerExperts& experts,
   source.backend->copy_in(memory, host_view(addresses, memory.shape));
 }
 
+// Gives a state what others compute from each row: the logarithms of the slopes of its heads, and
+// no bias of a step, which is always 1.
+void set_fixed_decays(const ModelConfig& config, int64_t index, const WeightSource& source,
+                      StateWeights& state) {
+  const auto heads = static_cast<size_t>(config.recurrence->v_heads);
+  std::vector<float> logs;
+  for (size_t head = 0; head < heads; ++head) {
+    const double slope =
+        decay_slope(*config.recurrence, static_cast<int64_t>(head), index, config.n_layers());
+    logs.push_back(static_cast<float>(std::log(slope)));
+  }
+  state.decay = constants(logs, source);
+  state.step_bias = constants(std::vector<float>(heads, 0.0f), source);
+}
+
 }  // namespace
 
 Norm plain_norm(const ModelConfig& config, int64_t size, const WeightSource& source) {
@@ -175,6 +190,9 @@ LayerWeights make_layer_weights(const ModelConfig& config, int64_t index, LayerP
     if (part == LayerPart::whole) layer.ffn_norm = plain_norm(config, config.dim, source);
   }
   if (config.block.shared_norm) layer.ffn_norm = layer.attn_norm;
+  if (layer.state && config.recurrence->fixed_decays) {
+    set_fixed_decays(config, index, source, *layer.state);
+  }
   set_plain_head_norms(config, index, source, layer);
   if (config.layer(index).v_is_k) layer.attn.v = layer.attn.k;
   if (config.block.v_norm && config.writes_cache(index)) {

@@ -1,4 +1,5 @@
 // The states that layers keep of a sequence, besides their results.
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -39,13 +40,14 @@ std::vector<float> kept_after(const test::FamilyModel& model, const std::vector<
 TEST_CASE("layer states: what is kept after a text is the same however it was cut into steps") {
   for (const char* name : {"qwen3-next", "granite4", "nemotron-h", "bamba", "falcon-h1",
                            "falcon-h1-bias", "falcon-h1-new-keys", "lfm2", "lfm2-seven", "lfm2-moe",
-                           "qwen4-exp", "inkling", "inkling-seven"}) {
+                           "qwen4-exp", "inkling", "inkling-seven", "minimax-01"}) {
     CAPTURE(std::string(name));
     const test::FamilyModel model(name);
     const size_t n = model.ids.size();
     const ModelConfig& config = model.config;
-    const auto width = static_cast<size_t>(config.short_convs ? config.short_convs->width
-                                                              : config.recurrence->conv_width);
+    const auto width = static_cast<size_t>(
+        config.short_convs ? config.short_convs->width
+                           : std::max<int64_t>(1, config.recurrence->conv_width));
     const std::vector<float> whole = kept_after(model, {n});
     CHECK_FALSE(whole.empty());
     CHECK(kept_after(model, std::vector<size_t>(n, 1)) == whole);

@@ -99,6 +99,18 @@ const std::vector<BlockVariant>& block_variants() {
       {"norms after", [](TinyConfig& c) { c.block.norm_place = NormPlace::after; }},
       {"norms around", [](TinyConfig& c) { c.block.norm_place = NormPlace::around; }},
       {"norms after the sum", [](TinyConfig& c) { c.block.norm_place = NormPlace::after_add; }},
+      {"a normed stream that goes on",
+       [](TinyConfig& c) {
+         c.block.norm_place = NormPlace::carried;
+         c.block.stream_factors = {.attention = 1.6, .state = 1.0, .feed_forward = 0.7};
+       }},
+      {"experts beside a normed stream that goes on",
+       [](TinyConfig& c) {
+         add_experts(c, {.per_token = 2, .normalise = true});
+         c.experts->multiplier = 1.3;
+         c.block.norm_place = NormPlace::carried;
+         c.block.stream_factors = {.attention = 0.8, .state = 1.0, .feed_forward = 1.9};
+       }},
       {"parallel blocks", [](TinyConfig& c) { c.block.parallel = true; }},
       {"parallel blocks with one norm",
        [](TinyConfig& c) {

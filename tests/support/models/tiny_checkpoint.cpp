@@ -245,7 +245,7 @@ std::vector<TinyTensor> tiny_tensors(const TinyConfig& config, const TinyOptions
       make.norm(at + "self_attn.k_norm", whole ? kv_dim : config.head_dim);
     }
     make.linear(at + "self_attn.o_proj", config.dim, q_dim, config.o_bias);
-    if (block.norm_place != NormPlace::before) {
+    if (norms_behind(block.norm_place)) {
       make.norm(at + post_norms.attention, config);
       make.norm(at + post_norms.feed_forward, config);
     }

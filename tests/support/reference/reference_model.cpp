@@ -253,6 +253,11 @@ Rows times(Rows rows, double multiplier) {
   return rows;
 }
 
+// The stream that a block's output joins, for rows x before the block and its input y.
+Rows stream_of(const Rows& x, const Rows& y, double factor, const ModelConfig& config) {
+  return times(config.block.norm_place == NormPlace::carried ? y : x, factor);
+}
+
 void round_rows(Rows& rows, const ModelConfig& config, const CacheRounding& rounding, int64_t layer,
                 bool is_key) {
   for (Vector& row : rows) {
@@ -341,7 +346,9 @@ ReferenceRun reference_forward(const Checkpoint& checkpoint, const ModelConfig& 
     const std::string ffn_norm =
         config.block.shared_norm ? "input_layernorm" : "post_attention_layernorm";
     const Rows before = x;
-    x = joined(x, layer.project("self_attn.o_proj", attended), post_norms.attention, layer, config);
+    const StreamFactors& factors = config.block.stream_factors;
+    x = joined(stream_of(x, y, factors.attention, config),
+               layer.project("self_attn.o_proj", attended), post_norms.attention, layer, config);
     const Rows z = entering(config.block.parallel ? before : x, ffn_norm, layer, config);
     const bool waits = config.has_shortcut() && config.has_experts(index);
     if (waits) waiting = experts(z, layer, config);
@@ -352,7 +359,8 @@ ReferenceRun reference_forward(const Checkpoint& checkpoint, const ModelConfig& 
     if (config.has_experts(index) && config.experts->post_norm) {
       fed = normed(fed, layer.tensor(cat(post_norms.feed_forward, ".weight")), {}, config);
     }
-    x = joined(x, fed, post_norms.feed_forward, layer, config);
+    x = joined(stream_of(x, z, factors.feed_forward, config), fed, post_norms.feed_forward, layer,
+               config);
     for (size_t row = 0; config.ends_shortcut(index) && row < x.size(); ++row) {
       for (size_t j = 0; j < x[row].size(); ++j) x[row][j] += waiting[row][j];
     }

@@ -52,7 +52,10 @@ Architecture mellum();
 Architecture mimo();
 Architecture mimo_v2();
 Architecture mimo_v25();
+Architecture minimax_01();
+Architecture minimax_m1();
 Architecture minimax_m3();
+Architecture minimax_text_01();
 Architecture minicpm3();
 Architecture ministral();
 Architecture mistral4();
@@ -129,7 +132,10 @@ std::span<const Architecture> family_rows() {
       mimo(),
       mimo_v2(),
       mimo_v25(),
+      minimax_01(),
+      minimax_m1(),
       minimax_m3(),
+      minimax_text_01(),
       minicpm3(),
       ministral(),
       mistral4(),

@@ -39,6 +39,7 @@ enum class Family : uint8_t {
   baichuan,
   bamba,
   jamba,
+  minimax_01,
   falcon_h1,
   minicpm3,  // an MLA whose latent vLLM does not cache
   mimo_v2,

@@ -67,6 +67,8 @@ constexpr RuntimeRule kVllmRules[] = {
     {{nvfp4_scheme}, {}, unknown,
      "its loader was not run with NVFP4 scales of this family or form", kVllmKv},
     {{}, {scales}, ignores, kNoScales, kVllmKv},
+    RuntimeRule{{}, {}, unknown, "its loader of this family was not run",
+     "vllm v0.23: models/minimax_text_01.py"}.of({minimax_01}),
     RuntimeRule{{unquantised}, {}, ignores,
      "skips them, as there is no quantization_config: an FP8 cache runs with 1", ""}
         .until(k25).seen("run: vLLM 0.7.3 to 0.24, eleven of them"),
