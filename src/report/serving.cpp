@@ -75,6 +75,11 @@ Serving serving_of(const EvalReport& report) {
   const ServingNames names =
       serving_names(file, report.model, cache->scales ? cache->scales->format : KvFormat::e4m3fn);
   if (is_control(*cache) || cache->scales) {
+    if (cache->policy == "checkpoint" && !report.vllm_drops.empty()) {
+      return {cat(condition(loss), "The model carries these scales, but vLLM has no use for them: ",
+                  report.vllm_drops, "."),
+              {}};
+    }
     if (cache->policy == "checkpoint") {
       return {cat(condition(loss), "The model carries these scales, and vLLM serves it."),
               {serve_command(report, *cache, names.model)}};

@@ -27,7 +27,8 @@ std::string dropped_scales(const Checkpoint& checkpoint, const ModelConfig& conf
     const RuntimeRule& rule = *runtime_verdict(facts, *runtime.column, runtime.number).rule;
     // Other rules are about the form of the folder, which may have another.
     const bool of_family = rule.families != FamilySet{};
-    return of_family && rule.outcome == RuntimeOutcome::ignores ? rule.sentence : "";
+    const bool stops = rule.outcome == RuntimeOutcome::fails && rule.with == FactSet{Fact::scales};
+    return of_family && (stops || rule.outcome == RuntimeOutcome::ignores) ? rule.sentence : "";
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::interrupted) throw;
     return "";
