@@ -49,12 +49,17 @@ def computed(folder, ids):
     missing = sorted(name for name in map(str, info["missing_keys"]) if not any(part in name for part in LEFT_OUT))
     if missing or info["mismatched_keys"]:
         raise ValueError(f"tensors are missing or have other shapes: {missing[:2]}")
+    one_row = config["model_type"] == "deepseek_v4"
     kinds = make_families.has_layers_of_kinds(config)
-    cache = make_families.whole_cache(model) if kinds else transformers.DynamicCache()
+    cache, seen = make_families.watched_cache(model) if one_row else (None, None)
+    if not one_row:
+        cache = make_families.whole_cache(model) if kinds else transformers.DynamicCache()
     with torch.no_grad():
         logits = model.eval()(input_ids=torch.tensor([ids]), past_key_values=cache).logits[0].float()
     nll = torch.nn.functional.cross_entropy(logits[:-1].double(), torch.tensor(ids[1:]), reduction="mean")
     latent = "kv_lora_rank" in make_families.text_of(config)  # its cache holds the rotated part as values
+    if one_row:
+        return {"nll": float(nll), "k_amax": [float(each[0]) for each in make_families.row_amax(cache, seen)[0]]}
     return {"nll": float(nll), "k_amax": [] if latent else amax_of(cache)}
 
 

@@ -69,14 +69,24 @@ def values(name, seed, shape, base, amplitude):
     return struct.pack(f"<{count}f", *out)
 
 
+def table(shape, choices):
+    """Does the same as tests/golden/make_families.py."""
+    tokens, per_token = shape
+    return struct.pack(f"<{tokens * per_token}q", *((3 * token + token // 5 + i) % choices
+                                                    for token in range(tokens) for i in range(per_token)))
+
+
 def write_weights(path, golden):
     if "weights" in golden:
         path.write_bytes(golden["weights"].read_bytes())
         return
     header, data = {}, b""
     for name, row in golden["tensors"].items():
-        block = values(name, golden["seed"], row["shape"], row["base"], row["amplitude"])
-        header[name] = {"dtype": "F32", "shape": row["shape"], "data_offsets": [len(data), len(data) + len(block)]}
+        is_table = "choices" in row
+        block = table(row["shape"], row["choices"]) if is_table else values(
+            name, golden["seed"], row["shape"], row["base"], row["amplitude"])
+        header[name] = {"dtype": "I64" if is_table else "F32", "shape": row["shape"],
+                        "data_offsets": [len(data), len(data) + len(block)]}
         data += block
     text = json.dumps({"__metadata__": {"format": "pt"}, **header}).encode()
     path.write_bytes(struct.pack("<Q", len(text)) + text + data)
