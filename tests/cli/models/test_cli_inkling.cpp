@@ -1,40 +1,13 @@
 // Commands on Inkling, whose layers keep the last tokens of convolutions beside their caches.
-#include <sstream>
 #include <string>
-#include <vector>
 
 #include <doctest/doctest.h>
 
 #include "json/json.h"
-#include "support/models/family_model.h"
-#include "support/models/random_model.h"
-#include "support/places.h"
-#include "support/program/run_cli.h"
-#include "support/temp_dir.h"
+#include "support/workplaces/random_place.h"
 
 namespace fp8kv {
 namespace {
-
-// A random model with the config of a golden, and four windows of tokens.
-struct InklingPlace {
-  explicit InklingPlace(const char* golden = "inkling-vision") {
-    JsonWriter config;
-    config.value(test::family_golden(golden).at("config"));
-    test::write_random_model(folder / "m", config.text());
-    std::string text;
-    for (int line = 0; line < 4; ++line) {
-      std::string ids;
-      for (int i = 0; i < 60; ++i) ids += cat(i == 0 ? "" : ", ", 3 + (line + i) * 31 % 74);
-      text += "{\"input_ids\": [" + ids + "]}\n";
-    }
-    folder.write("d.jsonl", text);
-  }
-  test::CliResult run(const std::vector<std::string>& arguments) const {
-    return test::run_cli(arguments, folder.path());
-  }
-
-  test::TempDir folder;
-};
 
 constexpr const char* kInklingUnread =
     "its attention does not read the scales: an FP8 cache runs with 1";
@@ -42,7 +15,7 @@ constexpr const char* kInklingUnread =
 }  // namespace
 
 TEST_CASE("cli Inkling: scales are measured, injected and read back, and vLLM uses none") {
-  const InklingPlace place;
+  const test::RandomPlace place("inkling-vision");
   CHECK(place.run({"calibrate", "m", "--data", "d.jsonl", "-o", "m.json"}).exit_code == 0);
   const test::CliResult eval =
       place.run({"eval", "m", "--data", "d.jsonl", "-q", "--greedy-tokens", "4"});
@@ -58,7 +31,7 @@ TEST_CASE("cli Inkling: scales are measured, injected and read back, and vLLM us
 }
 
 TEST_CASE("cli Inkling: plan counts the last tokens of convolutions") {
-  const InklingPlace place;
+  const test::RandomPlace place("inkling-vision");
   const Json plan =
       Json::parse(place.run({"plan", "m", "--kv-cache-dtype", "fp8", "--json"}).out, "stdout");
   // Two layers of 3 KV heads of 8 elements, two of 2 KV heads of 12; 3 tokens of each in 16 bits.
@@ -67,31 +40,12 @@ TEST_CASE("cli Inkling: plan counts the last tokens of convolutions") {
 }
 
 TEST_CASE("cli Inkling: the same text alone, beside others, and with any number of threads") {
-  const InklingPlace place;
-  const std::string prompt = R"({"input_ids": [3, 40, 9, 46, 12, 5, 70]})";
-  place.folder.write("one.jsonl", prompt + "\n");
-  place.folder.write("two.jsonl", R"({"input_ids": [8, 9]})"
-                                  "\n" +
-                                      prompt + "\n");
-  const auto ids = [&](const char* prompts, const char* threads, size_t number) {
-    const test::CliResult result = place.run(
-        {"run", "m", "--prompts", prompts, "-n", "20", "--threads", threads, "--json", "-q"});
-    CHECK(result.exit_code == 0);
-    std::istringstream lines(result.out);
-    std::string line;
-    for (size_t i = 0; i <= number; ++i) std::getline(lines, line);
-    JsonWriter found;
-    found.value(Json::parse(line, "stdout").at("ids"));
-    return found.text();
-  };
-  const std::string alone = ids("one.jsonl", "2", 0);
-  CHECK(ids("one.jsonl", "1", 0) == alone);
-  CHECK(ids("two.jsonl", "2", 1) == alone);
+  test::RandomPlace("inkling-vision").check_same_everywhere();
 }
 
 TEST_CASE("cli Inkling: quantize refuses experts that lie in one tensor") {
   for (const char* golden : {"inkling", "inkling-vision"}) {
-    const InklingPlace place(golden);
+    const test::RandomPlace place(golden);
     const test::CliResult result =
         place.run({"quantize", "m", "-o", "m-q", "--scheme", "fp8-dynamic"});
     CHECK(result.exit_code == 3);
