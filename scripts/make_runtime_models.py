@@ -111,7 +111,8 @@ Qwen3_5ForConditionalGeneration qwen3_5         Qwen3_5MoeForConditionalGenerati
 Qwen4ExpForConditionalGeneration qwen4_exp
 InklingForConditionalGeneration inkling_mm_model
 Glm46VForConditionalGeneration glm46v           Glm4vForConditionalGeneration glm4v
-Glm4vMoeForConditionalGeneration glm4v_moe      Idefics3ForConditionalGeneration idefics3
+Glm4vMoeForConditionalGeneration glm4v_moe      Glm5NextForConditionalGeneration glm5_next
+Idefics3ForConditionalGeneration idefics3
 InternVLChatModel internvl_chat                 InternVLForConditionalGeneration internvl
 LlavaNextForConditionalGeneration llava_next    LlavaOnevisionForConditionalGeneration llava_onevision
 Qwen3VLMoeForConditionalGeneration qwen3_vl_moe SmolVLMForConditionalGeneration smolvlm

@@ -105,7 +105,7 @@ __global__ void attention_pools_kernel(AttentionArguments arguments) {
 void attention_pools(Stream stream, DType activations, const AttentionArguments& arguments) {
   const int64_t warps = static_cast<int64_t>(arguments.rows.n) * arguments.n_heads;
   with_compute_type(activations, [&]<typename T>(T) {
-    with_cache_type(arguments.kv, [&]<typename Cache>(Cache) {
+    with_elements(arguments.kv.k_format, [&]<typename Cache>(Cache) {
       launch("attention", attention_pools_kernel<T, Cache>,
              {static_cast<unsigned>((warps + kPoolWarps - 1) / kPoolWarps)}, kPoolThreads, 0,
              stream, arguments);

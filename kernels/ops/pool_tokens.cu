@@ -9,7 +9,7 @@ namespace {
 
 constexpr int kPoolThreads = 256;
 
-// What a thread reads: one element of a sequence's rows, in each part.
+// A thread's element of a sequence's rows, in each part.
 template <typename T>
 struct PoolColumn {
   const PoolArguments& args;

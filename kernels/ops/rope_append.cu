@@ -137,6 +137,7 @@ __global__ void rope_append_kernel(RopeArguments arguments, int block_rows) {
   const int end_row = first_row + (left < block_rows ? left : block_rows);
   // A thread steps on by kThreads times kCount pairs.
   const int per_row = head_dim_of(arguments, head.tensor) / 2 / kCount;
+  if (per_row == 0) return;  // K of a latent that does not rotate
   const int row_step = kThreads / per_row, piece_step = kThreads % per_row;
   int row = first_row + thread_index() / per_row, piece = thread_index() % per_row;
   const auto each = [&](const auto& done) {

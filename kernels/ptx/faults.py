@@ -55,6 +55,6 @@ FAULTS = [
     ("a slot of the staging memory is filled before it was copied", "device/device_runtime.cu",
      "kernels/device/staging.h", "transfers_.wait_here(emptied_[slot_]);", "", "gpu memory: holds what the host had*",
      "changed a source"),
-    ("a recorded step keeps memory that is given back", "backend/gpu_backend.cu", "kernels/backend/gpu_backend.cu",
+    ("a recorded step keeps memory that is given back", "backend/gpu_attention.cu", "kernels/backend/gpu_attention.cu",
      "if (scratch_) outgrown_.push_back(scratch_);", "", "gpu recording: attention*", "memory was given back"),
 ]

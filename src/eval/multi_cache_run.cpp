@@ -332,16 +332,19 @@ void MultiCacheRun::measure_attention(const TensorView& attended,
 }
 
 int64_t MultiCacheRun::n_parts() const {
-  const auto rows = static_cast<int64_t>(k_.size()) / (layer().n_kv_heads * layer().own_k_dim());
-  return 2 * layer().n_kv_heads * ((rows + kSumRows - 1) / kSumRows);
+  return 2 * layer().n_kv_heads * ((kv_rows() + kSumRows - 1) / kSumRows);
+}
+
+// By V, since K of a latent that does not rotate has no elements.
+int64_t MultiCacheRun::kv_rows() const {
+  return static_cast<int64_t>(v_.size()) / (layer().n_kv_heads * layer().v_head_dim);
 }
 
 MultiCacheRun::Part MultiCacheRun::part_at(int64_t index) const {
   const int64_t n_heads = layer().n_kv_heads;
-  const auto rows = static_cast<int64_t>(k_.size()) / (n_heads * layer().own_k_dim());
   const int64_t block = index / 2 / n_heads;
   return {index % 2 == 0, index / 2 % n_heads, block * kSumRows,
-          std::min(rows, (block + 1) * kSumRows)};
+          std::min(kv_rows(), (block + 1) * kSumRows)};
 }
 
 template <typename Work>

@@ -104,6 +104,7 @@ class MultiCacheRun {
     int64_t end;
   };
   int64_t n_parts() const;
+  int64_t kv_rows() const;  // of a layer's K and V, all windows together
   Part part_at(int64_t index) const;
   template <typename Work>
   void for_parts(const Work& work);

@@ -41,8 +41,9 @@ void check_pool_choice(const ModelConfig& config, int64_t index) {
   const LayerDescription& layer = config.layer(index);
   if (!config.indexer || layer.index_bytes == 0) return;
   const IndexerConfig& indexer = *config.indexer;
-  const bool fits = indexer.weighted && indexer.rotates_last && layer.pool_overlaps &&
-                    layer.pool == indexer.block && indexer.rope_dim == config.shared_row->rope_dim;
+  const bool fits = indexer.weighted && !indexer.norms_tokens && indexer.rotates_last &&
+                    layer.pool_overlaps && layer.pool == indexer.block &&
+                    indexer.rope_dim == config.shared_row->rope_dim;
   if (fits) return;
   refuse_computing(config,
                    cat("layer ", index, " has an indexer of blocks of ", indexer.block, " tokens"),
@@ -54,7 +55,7 @@ void check_pool_choice(const ModelConfig& config, int64_t index) {
 void check_shared_row(const ModelConfig& config) {
   for (int64_t index = 0; index < config.n_layers(); ++index) check_row_kind(config, index);
   if (!config.shared_row) {
-    if (!config.indexer || !config.indexer->weighted) return;
+    if (!config.indexer || !config.indexer->weighted || config.indexer->norms_tokens) return;
     refuse_computing(config, "an indexer weighs its heads to choose blocks of one key",
                      "pooled rows");
   }

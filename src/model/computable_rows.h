@@ -1,4 +1,4 @@
-// What the forward pass requires of attention whose one row is K and V. Internal to model.
+// The forward pass's requirements of attention whose one row is K and V. Internal to model.
 #pragma once
 
 #include "core/model/config.h"

@@ -197,10 +197,11 @@ std::optional<ConstTensorView> Forward::choose(int64_t index, const LayerWeights
     const ConstTensorView rows = latent_ || shared_row_
                                      ? view_of(normed_, n, config_.dim)
                                      : entered(inputs.x, attn_input(weights, n), 1.0);
-    IndexerRows read{rows, rows};
+    IndexerRows read{.x = rows, .q_vector = rows, .batch = batch, .pool_state = inputs.index_pool};
     if (latent_) read.q_vector = latent_->q_vector(n);
     if (shared_row_) {
-      read = {rows, shared_row_->q_vector(n), shared_row_->pool_rope(index), inputs.index_pool};
+      read.q_vector = shared_row_->q_vector(n);
+      read.pool_rope = shared_row_->pool_rope(index);
     }
     indexer_->run(*weights.indexer, read,
                   ropes_.rotation(config_.layer_ropes[static_cast<size_t>(index)], inputs, batch,
@@ -272,7 +273,7 @@ void Forward::head(const HeadWeights& weights, const TensorView& x, const ConstT
   if (streams_) {
     streams_->merge(weights.streams, x, rows, chosen);
   } else if (hyper_) {
-    hyper_->merge(weights.hyper.value(), x, rows, chosen);
+    hyper_->merge(weights.hyper, x, rows, chosen);
   } else if (shortcut_) {
     shortcut_->merge(x, rows, chosen);
   } else {

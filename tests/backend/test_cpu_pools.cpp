@@ -26,6 +26,15 @@ TEST_CASE("pool_tokens and attention: pooled rows, alone and over two blocks") {
   }
 }
 
+TEST_CASE("attention: pooled rows in every cache of elements") {
+  const auto backend = make_cpu_backend(2);
+  for (const DType cache : {DType::f16, DType::bf16, DType::f8_e4m3, DType::f8_e4m3fnuz,
+                            DType::f8_e5m2, DType::f8_e5m2fnuz}) {
+    CAPTURE(std::string(dtype_name(cache)));
+    test::check_pools(*backend, {.dtype = DType::bf16, .cache = cache});
+  }
+}
+
 TEST_CASE("attention: a row sees the pooled rows that are chosen, and none that has not ended") {
   const auto backend = make_cpu_backend(2);
   test::PoolsScene scene{.n_heads = 5, .window = 3, .sinks = false};

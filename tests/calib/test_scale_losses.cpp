@@ -253,7 +253,7 @@ TEST_CASE("scale_losses: collecting them changes nothing else") {
   CHECK(test::same_bits(model.collect(*backend, options), model.collect(*backend)));
 }
 
-TEST_CASE("scale_losses: every family has them in each layer with a cache, except latents") {
+TEST_CASE("scale_losses: every family has them in each layer with K and V of their own") {
   size_t measured = 0, refused = 0;
   for (const std::string& name : test::family_cases()) {
     CAPTURE(name);
@@ -266,10 +266,11 @@ TEST_CASE("scale_losses: every family has them in each layer with a cache, excep
       return collect_magnitudes({model.checkpoint, model.config, *backend}, {model.ids}, log,
                                 options);
     };
-    if (model.config.latent) {
+    if (model.config.latent || model.config.shared_row) {
       CHECK(test::error_of([&] { collect(); }, ErrorKind::usage) ==
-            "losses of scales: are measured for K and V apart, and this model caches latents, "
-            "where one scale serves both");
+            cat("losses of scales: are measured for K and V apart, and this model caches ",
+                model.config.latent ? "latents, where one scale serves both"
+                                    : "one row that is K and V"));
       ++refused;
       continue;
     }

@@ -44,13 +44,18 @@ TEST_CASE("DeepSeek V4: keys that must be there, or have one value") {
   CHECK(names(v4_refusal("attention_bias", "true"), "attention_bias"));
   CHECK(names(v4_refusal("mlp_bias", "true"), "mlp_bias"));
   CHECK(names(v4_refusal("hc_mult", "9"), "hc_mult"));
+  CHECK(names(v4_refusal("n_routed_experts", "0"), "n_routed_experts"));
+  CHECK(v4_refusal("hybrid_override_pattern", R"("*-**")") ==
+        "config.json: n_routed_experts: is 6, but layer 0 has no experts, expected some in every "
+        "layer");
   CHECK(names(v4_refusal("hc_sinkhorn_iters", "0"), "hc_sinkhorn_iters"));
   CHECK(names(v4_refusal("index_head_dim", "6"), "index_head_dim: is 6, expected an even number"));
 }
 
 TEST_CASE("DeepSeek V4: keys by which transformers and vLLM differ must agree") {
-  CHECK(names(v4_refusal("compress_ratios", "[0, 4, 4, 4]"),
-              "contrary to compress_ratios at layer 2"));
+  CHECK(names(published_refusal("layer_types", R"(["compressed_sparse_attention",
+                                                  "sliding_attention", "sliding_attention"])"),
+              "contrary to compress_ratios at layer 1"));
   CHECK(names(v4_refusal("num_hash_layers", "2"), "contrary to num_hash_layers, which is 2"));
   CHECK(names(v4_refusal("qk_rope_head_dim", "4"), "contrary to qk_rope_head_dim, which is 4"));
   CHECK(names(v4_refusal("intermediate_size", "25"), "moe_intermediate_size"));

@@ -94,8 +94,9 @@ TEST_CASE("describe_model: what cannot be told is an error") {
   CHECK(refused(R"({"num_hidden_layers": 2, "kv_lora_rank": 512, "model_type": "deepseek_v9"})") ==
         "config.json: kv_lora_rank: attention through a latent vector (MLA) is not known of "
         "model_type 'deepseek_v9', expected one of axk1, bailing_hybrid, deepseek_v2, "
-        "deepseek_v3, deepseek_v32, kimi_k2, kimi_linear, glm4_moe_lite, glm_moe_dsa, hy_v4, "
-        "hy_v4_vl_text, longcat_flash, minicpm3, mistral4, sarvam_mla and youtu");
+        "deepseek_v3, deepseek_v32, kimi_k2, kimi_linear, glm4_moe_lite, glm5_next_text, "
+        "glm_moe_dsa, hy_v4, hy_v4_vl_text, longcat_flash, minicpm3, mistral4, sarvam_mla and "
+        "youtu");
   CHECK(refused(R"({"num_hidden_layers": 2, "kv_lora_rank": 512, "index_topk": 2048,
                     "model_type": "deepseek_v3"})") ==
         "config.json: index_topk: is 2048: a sparse indexer, which chooses what each token sees, "

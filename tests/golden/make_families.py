@@ -448,6 +448,12 @@ CASES = {
                                     audio_config=INKLING_EAR, tie_word_embeddings=False),
     "inkling-vision-plain": wrapper("InklingForConditionalGeneration", "inkling_mm_model", state_families.INKLING_PLAIN, INKLING_EYE,
                                     audio_config=INKLING_EAR, tie_word_embeddings=False),
+    "glm5-next": wrapper("Glm5NextForConditionalGeneration", "glm5_next", state_families.GLM5_NEXT, {**state_families.GLM5_EYE, "out_hidden_size": 32},
+                         tie_word_embeddings=False),
+    "glm5-next-seven": wrapper("Glm5NextForConditionalGeneration", "glm5_next", state_families.GLM5_NEXT_SEVEN,
+                               {**state_families.GLM5_EYE, "out_hidden_size": 35}, tie_word_embeddings=False),
+    "glm5-next-tied": wrapper("Glm5NextForConditionalGeneration", "glm5_next", state_families.GLM5_NEXT_TIED,
+                              {**state_families.GLM5_EYE, "out_hidden_size": 24}, tie_word_embeddings=True),
     "qwen4-exp-vision": wrapper("Qwen4ExpForConditionalGeneration", "qwen4_exp", {
         **state_families.QWEN4_EXP, "num_hidden_layers": 2, "layer_types": ["linear_attention", "indexed_attention"], "ple_layer_ids": [1],
         "hc_count": 2, "eos_token_id": 30}, {**QWEN_VISION, "model_type": "qwen4_exp_vision"}, tie_word_embeddings=False),
@@ -983,7 +989,8 @@ def renamed(key, names):
     return key
 
 
-EAGER_EXPERTS = ("phimoe", "minimax", "NemotronH_", "gpt_oss", "gemma4", "granitemoehybrid", "lfm2_moe", "nemotron_h", "qwen4_exp", "inkling")
+EAGER_EXPERTS = ("phimoe", "minimax", "NemotronH_", "gpt_oss", "gemma4", "granitemoehybrid", "lfm2_moe", "nemotron_h", "qwen4_exp", "inkling",
+                 "glm5_next")
 
 
 def text_of(config):
@@ -1038,7 +1045,7 @@ def row_amax(cache, seen):
 
 def head_amax(kv, config):
     """[n_kv_heads] of K or V [heads, tokens, head_dim]."""
-    amax = kv.abs().amax(dim=(1, 2)).numpy()
+    amax = kv.abs().amax(dim=(1, 2)).numpy() if kv.shape[-1] else np.zeros(kv.shape[0], np.float32)
     # Falcon's newer blocks cache K and V once per query head.
     return amax.reshape(config["num_kv_heads"], -1).max(axis=1) if config.get("new_decoder_architecture") else amax
 
@@ -1064,7 +1071,7 @@ def jittered(stored):
     generator = torch.Generator().manual_seed(1)
 
     def more(x, by):
-        return x + by * x.abs().max() * (2 * torch.rand(x.shape, generator=generator) - 1)
+        return x + by * x.abs().max() * (2 * torch.rand(x.shape, generator=generator) - 1) if x.numel() else x
 
     return lambda latent, rotated, layer: stored(more(latent, 5e-7), more(rotated, 1e-6), layer)
 

@@ -106,7 +106,7 @@ DEEPSEEK_V4 = {**without(family("DeepseekV4ForCausalLM", "deepseek_v4", num_hidd
 # Keys of published files.
 DEEPSEEK_V4_PUBLISHED = {**without(DEEPSEEK_V4, "layer_types", "mlp_layer_types", "compress_rates", "partial_rotary_factor", "rope_parameters"),
                          "num_attention_heads": 6, "hidden_size": 36, "num_hidden_layers": 3, "compress_ratios": [4, 4, 0, 0], "num_hash_layers": 2,
-                         "num_experts_per_tok": 3, "o_groups": 3, "hc_mult": 3, "hc_sinkhorn_iters": 4, "index_topk": 5, "index_n_heads": 3,
+                         "num_experts_per_tok": 3, "o_groups": 3, "hc_mult": 3, "hc_sinkhorn_iters": 4, "index_topk": 5, "index_n_heads": 11,
                          "topk_method": "noaux_tc", "rope_theta": 10000.0, "rope_scaling": {
                              "type": "yarn", "factor": 4.0, "original_max_position_embeddings": 16, "beta_fast": 32, "beta_slow": 1}}
 # The defaults of transformers.
@@ -129,6 +129,28 @@ MINIMAX_TEXT_01 = family("MiniMaxText01ForCausalLM", "minimax_text_01", num_hidd
                          shared_moe_mode="sigmoid", sliding_window=None, router_aux_loss_coef=0.001, router_jitter_noise=0.0, **UNTIED)
 MINIMAX_M1 = {**MINIMAX_TEXT_01, "architectures": ["MiniMaxM1ForCausalLM"], "model_type": "minimax_m1", "num_hidden_layers": 3, "attn_type_list": [1, 0, 1],
               "head_dim": 10, "rotary_dim": 6, "num_attention_heads": 8, "num_local_experts": 6, "num_experts_per_tok": 3}
+
+INDEXED = "indexed_attention"
+GLM5_NEXT = family("Glm5NextForConditionalGeneration", "glm5_next_text", num_hidden_layers=4, num_key_value_heads=4, layer_types=[LINEAR, INDEXED] * 2,
+                   kv_lora_rank=24, q_lora_rank=20, qk_rope_head_dim=0, qk_nope_head_dim=10, v_head_dim=14, hidden_act="silu", rms_norm_eps=0.03,
+                   mlp_layer_types=["dense", "sparse", "sparse", "sparse"], n_shared_experts=1, n_routed_experts=6, num_experts_per_tok=2,
+                   moe_intermediate_size=24, routed_scaling_factor=1.5, norm_topk_prob=True, n_group=1, topk_group=1, attention_bias=False,
+                   index_topk=12, index_head_dim=10, index_n_heads=12, index_kpool=4, index_kpool_always_select_tail=True, linear_head_dim=6,
+                   linear_num_heads=4, linear_conv_kernel_dim=4, linear_lower_bound=-1.5, hc_mult=4, hc_eps=0.01, hc_sinkhorn_iters=20,
+                   swiglu_limit=0.8, pad_token_id=0, **UNTIED)
+GLM5_NEXT_SEVEN = {**GLM5_NEXT, "num_attention_heads": 7, "num_key_value_heads": 7, "hidden_size": 35, "layer_types": [LINEAR, FULL, LINEAR, INDEXED],
+                   "mlp_layer_types": ["sparse"] * 3 + ["dense"], "n_shared_experts": 2, "num_experts_per_tok": 3, "n_group": 3, "topk_group": 2,
+                   "norm_topk_prob": False, "attention_bias": True, "index_topk": 15, "index_head_dim": 8, "index_n_heads": 11, "index_kpool": 5,
+                   "linear_head_dim": 10, "linear_num_heads": 3, "linear_conv_kernel_dim": 3, "linear_lower_bound": None, "hc_mult": 3,
+                   "hc_sinkhorn_iters": 4, "swiglu_limit": 10.0}
+# Keys of published files, and the defaults of transformers.
+GLM5_NEXT_TIED = {**without(GLM5_NEXT, "layer_types", "linear_head_dim", "linear_num_heads", "linear_conv_kernel_dim", "linear_lower_bound",
+                            "norm_topk_prob", "index_kpool_always_select_tail", "swiglu_limit", "hidden_act", "hc_sinkhorn_iters"),
+                  "hidden_size": 24, "index_topk": 6, "index_kpool": 2, "hc_mult": 2, "mla_use_nope": True, "mhc": True, "num_nextn_predict_layers": 1,
+                  "scoring_func": "sigmoid", "topk_method": "noaux_tc", "first_k_dense_replace": 1,
+                  "linear_attn_config": {"head_dim": 8, "num_heads": 2, "short_conv_kernel_size": 2, "gate_lower_bound": -3.0, "safe_gate": True}, **TIED}
+GLM5_EYE = {"model_type": "glm5_next_vision", "depth": 1, "hidden_size": 8, "num_heads": 1, "intermediate_size": 8, "image_size": 4, "patch_size": 4,
+            "projection_intermediate_size": 8, "spatial_merge_size": 1}
 
 
 def as_minimax(config):

@@ -85,6 +85,11 @@ TEST_CASE("gpu pool_tokens and attention: pooled rows within their roundings") {
         test::check_pools(*gpu, {.parts = parts, .dtype = dtype});
         test::check_pools(*gpu, {.dim = 70, .block = 5, .parts = parts, .dtype = dtype});
       }
+      for (const DType cache : {DType::f32, DType::f16, DType::bf16, DType::f8_e4m3,
+                                DType::f8_e4m3fnuz, DType::f8_e5m2, DType::f8_e5m2fnuz}) {
+        CAPTURE(std::string(dtype_name(cache)));
+        test::check_pools(*gpu, {.dtype = dtype, .cache = cache});
+      }
     }
     test::PoolsScene scene{.sinks = false};
     scene.chosen.emplace();

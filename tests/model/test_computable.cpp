@@ -236,7 +236,9 @@ TEST_CASE("computable: blocks keep the rules that stand beside BlockConfig's fie
 
 TEST_CASE("computable: fixed decays are those of a state whose steps are 1") {
   const auto fixed = [](ModelConfig& c) {
-    c.recurrence = RecurrenceConfig{.update = StateUpdate::add, .norm = StateNorm::whole};
+    c.recurrence.emplace();
+    c.recurrence->update = StateUpdate::add;
+    c.recurrence->norm = StateNorm::whole;
     c.recurrence->fixed_decays = true;
     c.recurrence->least_step = c.recurrence->most_step = 1;
   };

@@ -120,7 +120,11 @@ TEST_CASE("computable: pooled keys are of blocks, for attention that rotates as 
           config.indexer->block = 1;
         }) ==
         "LlamaForCausalLM: an indexer pools keys of blocks of 1, expected blocks of 2 tokens or "
-        "more, for KV heads that all see the same");
+        "more, for KV heads that all see the same, or for latents if each token's key is normed");
+  CHECK(test::refusal([&](ModelConfig& config) {
+          pooled(config);
+          config.indexer->weighted = config.indexer->norms_tokens = true;
+        }).starts_with("LlamaForCausalLM: an indexer pools keys of blocks of 4, expected "));
   CHECK(test::refusal([&](ModelConfig& config) {
           pooled(config);
           config.indexer->rope_dim -= 2;

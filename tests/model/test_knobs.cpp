@@ -84,6 +84,7 @@ TEST_CASE("knobs: a model without one is another model, unless other parts tell"
                                       "latent.norm_eps",
                                       "latent.norm_eps, beside images",
                                       "latent.norm_eps, beside states",
+                                      "latent.norm_eps, without a rotation",
                                       "layer_input_dim",
                                       "layer_scale",
                                       "layer_token_multiplier",

@@ -21,10 +21,10 @@ constexpr uint64_t kBlocks = 4;
 // In the order of reading. The first four are K and V, in two spellings. Each of the others stands
 // for K and V together, or for the latent.
 constexpr size_t kApart = 4;
-constexpr std::array<std::string_view, 11> kProjections = {
+constexpr std::array<std::string_view, 12> kProjections = {
     "k_proj", "v_proj", "wk_dv",           "wv_dv", "qkv_proj",
     "W_pack", "c_attn", "query_key_value", "wqkv",  "kv_a_proj_with_mqa",
-    "Wqkv"};
+    "Wqkv",   "wkv"};
 // Two are packed weights: those of GPTQ or AWQ, and those of compressed-tensors. The last is beside
 // adapters.
 constexpr std::array<std::string_view, 5> kParts = {"weight", "bias", "qweight", "weight_packed",

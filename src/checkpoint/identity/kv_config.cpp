@@ -142,6 +142,7 @@ void add_indexer(const IndexerConfig& indexer, ConfigNumbers& out) {
   out.add_unless(int64_t{1}, "index_block_size", indexer.block);
   out.add_unless(false, "index_pooled", indexer.pooled);
   out.add_unless(false, "index_weighted", indexer.weighted);
+  out.add_unless(false, "index_norms_tokens", indexer.norms_tokens);
   out.add_unless(int64_t{0}, "index_local_blocks", indexer.local_blocks);
 }
 
@@ -254,6 +255,7 @@ void add_streams(const ModelConfig& config, ConfigNumbers& out) {
     out.add_unless(usual.most_written, "hc_magnitude", hyper.most_written);
     out.add_unless(usual.rounds, "hc_sinkhorn_iters", hyper.rounds);
     out.add_unless(usual.eps_written, "hc_eps_written", hyper.eps_written);
+    out.add_unless(usual.mean_head, "hc_mean_head", hyper.mean_head);
   }
   if (!config.streams) return;
   out.add("altup_num_inputs", config.streams->count);

@@ -108,7 +108,23 @@ void describe_pooled(const Json& text, ModelDescription& out) {
   }
 }
 
+// GLM-5 Next. vLLM stores one key of a block.
+void describe_gated_keys(const Json& text, ModelDescription& out) {
+  const int64_t block = in_range(text.at("index_kpool"), 2, kLongestContext);
+  const int64_t bytes = key_bytes(in_range(text.at("index_head_dim"), kLargestDim));
+  const int64_t seen = in_range(text.at("index_topk"), kLongestContext);
+  const std::vector<bool> chooses = choosing_layers(text, out.n_layers());
+  for (size_t i = 0; i < out.layers.size(); ++i) {
+    out.layers[i].index_bytes = chooses[i] ? std::max<int64_t>(1, bytes / block) : 0;
+    out.layers[i].most_seen = seen + block - 1;
+  }
+}
+
 }  // namespace
+
+bool is_glm5_next(const Json& text) {
+  return text.get_string("model_type", "") == "glm5_next_text";
+}
 
 int64_t index_number(const Json& text, const char* key, const char* published, int64_t usual) {
   const auto sparse = text.find("sparse_attention_config");
@@ -125,7 +141,7 @@ bool has_indexer(const Json& text) {
     const std::vector<bool> indexed = indexed_layers(text);
     return std::find(indexed.begin(), indexed.end(), true) != indexed.end();
   }
-  if (is_qwen4(text) || has_pools(text)) return true;
+  if (is_qwen4(text) || is_glm5_next(text) || has_pools(text)) return true;
   const auto indexer = find_any(text, {"index_topk", "index_n_heads"});
   if (!indexer) return false;
   fail(indexer->where(), ": is ", indexer->brief(),
@@ -136,6 +152,7 @@ bool has_indexer(const Json& text) {
 void describe_indexer(const Json& text, ModelDescription& out) {
   if (is_minimax_m3(text)) return describe_indexed(text, out);
   if (is_qwen4(text)) return describe_pooled(text, out);
+  if (is_glm5_next(text)) return describe_gated_keys(text, out);
   if (has_pools(text)) return describe_pools(text, out);
   const int64_t bytes = key_bytes(in_range(text.at("index_head_dim"), kLargestDim));
   const std::vector<bool> chooses = choosing_layers(text, out.n_layers());

@@ -11,6 +11,8 @@ namespace fp8kv {
 // is not known for it.
 bool has_indexer(const Json& text);
 
+bool is_glm5_next(const Json& text);
+
 // A number of MiniMax M3's indexer: under transformers' key, or published in
 // sparse_attention_config, or `usual`. Throws if both are there and differ.
 int64_t index_number(const Json& text, const char* key, const char* published, int64_t usual);

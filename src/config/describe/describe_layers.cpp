@@ -289,6 +289,8 @@ constexpr Decider kDeciders[] = {
 constexpr std::string_view kWindow = "sliding_window";
 
 bool decides(const Json& text, const Decider& row) {
+  // GLM-5 Next has only sizes there.
+  if (row.told == told_by_two_lists && is_glm5_next(text)) return false;
   if (row.key == kWindow && usual_window(text) > 0) return true;
   return text.has(row.key) && reads_window_key(text, row.key);
 }
@@ -306,26 +308,25 @@ bool is_mamba_unless_said(const Json& text) {
 }
 
 // Families whose configs may leave out the pattern: every fourth layer has attention.
-bool is_qwen_hybrid(const Json& text) {
+bool is_every_fourth(const Json& text) {
   const std::string type = text.get_string("model_type", "");
-  return type == "qwen3_next" || type.starts_with("qwen3_5") || type.starts_with("qwen4_exp");
+  return type == "qwen3_next" || is_glm5_next(text) || type.starts_with("qwen3_5") ||
+         type.starts_with("qwen4_exp");
+}
+
+// The layers of a config that does not say which mix how.
+Mixings usual_mixings(const Json& text, const ModelDescription& model) {
+  const bool minimax = text.get_string("model_type", "") == "minimax";
+  if (minimax) return periodic(2, 0, Mixing::recurrent, model.n_layers());
+  if (is_every_fourth(text)) return periodic(4, 3, Mixing::recurrent, model.n_layers());
+  const Mixing all = is_mamba_unless_said(text) ? Mixing::recurrent : Mixing::full;
+  return Mixings(model.layers.size(), all);
 }
 
 Mixings told_mixings(const Json& text, const ModelDescription& model) {
   if (has_pools(text)) return Mixings(model.layers.size(), Mixing::window);
   const Decider* decider = find_decider(text);
-  // MiniMax Text 01 in transformers: every second layer has attention, unless a list says
-  // otherwise.
-  if (decider == nullptr && text.get_string("model_type", "") == "minimax") {
-    return periodic(2, 0, Mixing::recurrent, model.n_layers());
-  }
-  if (decider == nullptr && is_qwen_hybrid(text)) {
-    return periodic(4, 3, Mixing::recurrent, model.n_layers());
-  }
-  if (decider == nullptr && is_mamba_unless_said(text)) {
-    return Mixings(model.layers.size(), Mixing::recurrent);
-  }
-  if (decider == nullptr) return Mixings(model.layers.size(), Mixing::full);
+  if (decider == nullptr) return usual_mixings(text, model);
   const auto member = text.find(decider->key);
   return decider->told(text, member ? *member : text, model);
 }

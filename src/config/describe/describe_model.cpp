@@ -55,14 +55,15 @@ int64_t parse_head_dim(const Json& text, int64_t n_heads) {
 
 // Families with latent attention like DeepSeek V2's, whose layers cache nothing else.
 constexpr std::string_view kLatentTypes[] = {
-    "axk1",        "bailing_hybrid", "deepseek_v2", "deepseek_v3", "deepseek_v32",  "kimi_k2",
-    "kimi_linear", "glm4_moe_lite",  "glm_moe_dsa", "hy_v4",       "hy_v4_vl_text", "longcat_flash",
-    "minicpm3",    "mistral4",       "sarvam_mla",  "youtu"};
+    "axk1",       "bailing_hybrid", "deepseek_v2",   "deepseek_v3",    "deepseek_v32",
+    "kimi_k2",    "kimi_linear",    "glm4_moe_lite", "glm5_next_text", "glm_moe_dsa",
+    "hy_v4",      "hy_v4_vl_text",  "longcat_flash", "minicpm3",       "mistral4",
+    "sarvam_mla", "youtu"};
 
 bool has_latent_attention(const Json& text) {
   const auto rank = text.find("kv_lora_rank");
-  if (!rank) return false;
   const std::string type = text.get_string("model_type", "");
+  if (!rank && type != "glm5_next_text") return false;
   if (std::find(std::begin(kLatentTypes), std::end(kLatentTypes), type) != std::end(kLatentTypes)) {
     return true;
   }
@@ -77,7 +78,9 @@ LayerDescription latent_layer(const Json& text) {
   LayerDescription layer;
   layer.n_kv_heads = 1;
   layer.v_head_dim = in_range(text.at("kv_lora_rank"), kLargestDim);
-  layer.k_head_dim = layer.v_head_dim + in_range(text.at("qk_rope_head_dim"), kLargestDim);
+  const bool rotates = text.get_string("model_type", "") != "glm5_next_text";
+  const Json rotated = text.at("qk_rope_head_dim");
+  layer.k_head_dim = layer.v_head_dim + in_range(rotated, rotates ? 1 : 0, kLargestDim);
   layer.v_in_k = true;
   for (const char* key : {"head_dim", "num_key_value_heads"}) text.find(key);
   return layer;

@@ -151,7 +151,7 @@ RoleTensor tensor_of_latent(TensorRole role, const ModelConfig& config, bool att
     case TensorRole::latent:
       return {{latent.rank, config.dim}, exists, config.qkv_bias};
     case k_rope:
-      return {{latent.rope_dim, config.dim}, exists, config.qkv_bias};
+      return {{latent.rope_dim, config.dim}, exists && latent.rope_dim > 0, config.qkv_bias};
     case latent_norm:
       return {{latent.rank}, exists};
     case k_up:
@@ -174,7 +174,7 @@ RoleTensor tensor_of_indexer(TensorRole role, const ModelConfig& config, bool ch
   const int64_t q_from = config.latent       ? config.latent->q_rank
                          : config.shared_row ? config.shared_row->q_rank
                                              : config.dim;
-  const int64_t parts = indexer.weighted ? 2 : 1;
+  const int64_t parts = indexer.weighted ? indexer.parts() : 1;
   const bool exists = config.indexer && chooses;
   switch (role) {
     case index_q:
@@ -188,7 +188,7 @@ RoleTensor tensor_of_indexer(TensorRole role, const ModelConfig& config, bool ch
     case index_q_norm:
       return {{indexer.head_dim}, exists && !indexer.weighs_heads()};
     case index_norm:
-      return {{indexer.head_dim}, exists, indexer.is_dsa()};
+      return {{indexer.head_dim}, exists, indexer.is_dsa() || indexer.norms_tokens};
     case index_weights:
       return {{indexer.n_heads, config.dim}, exists && indexer.weighs_heads()};
     default:
@@ -278,6 +278,7 @@ RoleTensor tensor_of_hyper(TensorRole role, const ModelConfig& config) {
   const HyperConfig hyper = config.hyper.value_or(HyperConfig());
   const int64_t width = hyper.count * config.dim;
   const bool ranked = exists && hyper.rank > 0, shared = exists && hyper.rank == 0;
+  const bool weighed_head = shared && !hyper.mean_head;
   switch (role) {
     case hyper_attn:
     case hyper_ffn:
@@ -289,11 +290,11 @@ RoleTensor tensor_of_hyper(TensorRole role, const ModelConfig& config) {
     case hyper_ffn_scale:
       return {{hyper.rounds > 0 ? 3 : 2}, shared};
     case hyper_head:
-      return {{hyper.count, width}, shared};
+      return {{hyper.count, width}, weighed_head};
     case hyper_head_base:
-      return {{hyper.count}, shared};
+      return {{hyper.count}, weighed_head};
     case hyper_head_scale:
-      return {{1}, shared};
+      return {{1}, weighed_head};
     case hyper_attn_norm:
     case hyper_ffn_norm:
     case hyper_head_norm:

@@ -78,6 +78,8 @@ struct LatentConfig {
 // keys. A row also sees the block that it is in, unless it ends that block.
 // DeepSeek V4: likewise, in layers whose pooled rows overlap. The keys are pooled like these rows,
 // and what is chosen are pooled rows. The row's own block does not count until it ends.
+// GLM-5 Next: like Qwen 4 Exp, beside latents. A softmax of gates weighs the keys of a block, which
+// are normed before. Nothing rotates.
 struct IndexerConfig {
   int64_t n_heads = 0;
   int64_t head_dim = 0;
@@ -85,7 +87,8 @@ struct IndexerConfig {
   int64_t top_k = 0;                    // blocks that a row sees
   int64_t block = 1;                    // tokens of a block
   bool pooled = false;                  // by blocks of one key; REQUIRES a block above 1
-  bool weighted = false;                // DeepSeek V4's way; REQUIRES `pooled`
+  bool weighted = false;                // gates weigh the keys of a block; REQUIRES `pooled`
+  bool norms_tokens = false;            // GLM-5 Next's way; REQUIRES `weighted`
   int64_t local_blocks = 0;             // the last blocks, which are always among the chosen
   bool by_kv_head = false;              // MiniMax M3's way
   RopePairs pairs = RopePairs::halves;  // of its Q and K
@@ -97,6 +100,8 @@ struct IndexerConfig {
   bool is_dsa() const { return !by_kv_head && !pooled; }
   // Whether a product of the row weighs the heads.
   bool weighs_heads() const { return is_dsa() || weighted; }
+  // The products that make a block's key: of its tokens, or of those before, too. REQUIRES weighted
+  int64_t parts() const { return norms_tokens ? 1 : 2; }
   // The longest list of chosen blocks: pooled ones may have the row's own behind them.
   int64_t most_blocks() const { return pooled ? top_k + 1 : top_k; }
   int64_t most_tokens() const { return top_k * block + (pooled ? block - 1 : 0); }
@@ -218,7 +223,9 @@ struct ModelConfig : ModelDescription {
   bool bare_embed_norm = false;  // that norm has no weights: Muse Glimmer
 
   // Whether a sequence has more than its cache: states of layers, or last tokens of convolutions.
-  bool keeps_states() const { return recurrence || short_convs || shared_row; }
+  bool keeps_states() const {
+    return recurrence || short_convs || shared_row || (indexer && indexer->weighted);
+  }
 
   // The distances that have a bias in a layer. REQUIRES `distances`.
   int64_t distance_extent(int64_t index) const {

@@ -31,6 +31,7 @@ struct HyperConfig {
   double most_written = 2.0;  // multiplies the sigmoid that makes the weights of what is written
   int64_t rounds = 0;         // divisions of the mixing matrix by sums of columns; 0: no mixing
   bool eps_written = true;    // eps is added to the weights of what is written, too
+  bool mean_head = false;     // the mean of the streams ends the model, without weights: GLM-5 Next
   bool f32_product = false;   // the files have these products in F32 beside weights in 16 bits
   // The numbers that the product before a block makes.
   int64_t width() const { return (rounds > 0 ? 2 + count : 2) * count; }

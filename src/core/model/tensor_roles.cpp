@@ -67,7 +67,7 @@ constexpr std::array<RoleRow, kRoleCount> kRoles = {{
     {R::index_weights, "index_weights", P::attention, U::left_alone, false, true},
     {R::index_gate, "index_gate", P::attention, U::left_alone},
     {R::index_bias, "index_bias", P::attention, U::none, false, true},
-    {R::o_down, "o_down", P::attention, U::quantised},
+    {R::o_down, "o_down", P::attention, U::left_alone},
     {R::o, "o", P::attention, U::quantised},
     {R::attn_conv, "attn_conv", P::attention, U::none, false, true},
     {R::state_q, "state_q", P::state, U::quantised},

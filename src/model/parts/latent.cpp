@@ -32,9 +32,12 @@ void LatentForward::project(const LayerWeights& weights, const ConstTensorView& 
   const TensorView heads = q_.first(n);
   const bool in_two = latent.q_down.has_value();
   const TensorView first = in_two ? q_down_.first(n) : flat(heads);
-  backend_.linear(
-      x, std::array{project_to(in_two ? *latent.q_down : weights.attn.q, first),
-                    project_to(latent.k_rope, flat(k)), project_to(latent.latent, flat(v))});
+  std::vector<Projection> products = {
+      project_to(in_two ? *latent.q_down : weights.attn.q, first),
+      project_to(latent.latent, flat(v)),
+  };
+  if (latent_.rope_dim > 0) products.push_back(project_to(latent.k_rope, flat(k)));
+  backend_.linear(x, products);
   if (in_two) {
     backend_.norm(first, latent.q_down_norm.value(), first);
     multiply(first, latent_.q_factor);
@@ -42,7 +45,9 @@ void LatentForward::project(const LayerWeights& weights, const ConstTensorView& 
   }
   backend_.norm(flat(v), latent.norm, flat(v));
   multiply(flat(v), latent_.latent_factor);
-  backend_.copy_columns({heads, latent_.nope_dim}, {q, 0}, latent_.rope_dim);
+  if (latent_.rope_dim > 0) {
+    backend_.copy_columns({heads, latent_.nope_dim}, {q, 0}, latent_.rope_dim);
+  }
   backend_.linear_heads({heads, 0}, latent.k_up, {q, latent_.rope_dim});
 }
 

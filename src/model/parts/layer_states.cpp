@@ -15,6 +15,7 @@ LayerStates::LayerStates(Backend& backend, const ModelConfig& config, int64_t sl
     for (int64_t i = 0; i < config.n_layers(); ++i) {
       if (config.short_convs) take_short_convs(config, i, slots, take);
       if (config.layer(i).pool > 0) take_pools(config, i, slots, take);
+      if (config.indexer && config.indexer->weighted) take_index_pool(config, i, slots, take);
       if (config.keeps_state(i)) take_state(config, i, slots, take);
     }
   });
@@ -37,12 +38,16 @@ void LayerStates::take_pools(const ModelConfig& config, int64_t index, int64_t s
                              const Take& take) {
   const LayerDescription& layer = config.layer(index);
   const int64_t parts = layer.pool_overlaps ? 2 : 1;
-  const auto tokens = [&](int64_t dim) {
-    return take(Shape{slots, parts * layer.pool, 2 * parts * dim});
-  };
-  Memory& memory = layers_[index];
-  memory.pool = tokens(layer.k_head_dim);
-  if (config.indexer && layer.index_bytes > 0) memory.index_pool = tokens(config.indexer->head_dim);
+  layers_[index].pool = take(Shape{slots, parts * layer.pool, 2 * parts * layer.k_head_dim});
+}
+
+void LayerStates::take_index_pool(const ModelConfig& config, int64_t index, int64_t slots,
+                                  const Take& take) {
+  if (config.layer(index).index_bytes == 0) return;
+  const IndexerConfig& indexer = *config.indexer;
+  const int64_t parts = indexer.parts();
+  layers_[index].index_pool =
+      take(Shape{slots, parts * indexer.block, 2 * parts * indexer.head_dim});
 }
 
 void LayerStates::take_state(const ModelConfig& config, int64_t index, int64_t slots,

@@ -33,6 +33,7 @@ class LayerStates {
   using Take = std::function<Tensor(const Shape& shape)>;
   void take_short_convs(const ModelConfig& config, int64_t index, int64_t slots, const Take& take);
   void take_pools(const ModelConfig& config, int64_t index, int64_t slots, const Take& take);
+  void take_index_pool(const ModelConfig& config, int64_t index, int64_t slots, const Take& take);
   void take_state(const ModelConfig& config, int64_t index, int64_t slots, const Take& take);
 
   struct Memory {

@@ -14,10 +14,6 @@ PoolWeights& pool_weights_of(LayerWeights& layer) {
   return row.pool ? *row.pool : row.pool.emplace();
 }
 
-IndexerWeights& pooled_indexer(LayerWeights& layer) {
-  return layer.indexer ? *layer.indexer : layer.indexer.emplace();
-}
-
 }  // namespace
 
 bool place_shared_row(TensorRole role, const Placing& tensor, LayerWeights& layer) {
@@ -47,12 +43,6 @@ bool place_shared_row(TensorRole role, const Placing& tensor, LayerWeights& laye
       return true;
     case TensorRole::pool_norm:
       tensor.into(pool_weights_of(layer).norm);
-      return true;
-    case TensorRole::index_gate:
-      tensor.into(pooled_indexer(layer).gate);
-      return true;
-    case TensorRole::index_bias:
-      pooled_indexer(layer).bias = tensor.view;
       return true;
     default:
       return false;

@@ -1,8 +1,9 @@
-// Where the tensors of attention with one row belong: see SharedRowConfig.
+// Puts the tensors of attention with one row where the forward pass looks for them: see
+// SharedRowConfig.
 #pragma once
 
 #include "core/model/tensor_row.h"
-#include "model/weights/place_tensor.h"
+#include "model/weights/placing.h"
 
 namespace fp8kv {
 

@@ -53,10 +53,10 @@ IndexerWeights& indexer_of(LayerWeights& layer) {
   return *layer.indexer;
 }
 
-// Places a norm of an indexer. In DSA it is a LayerNorm in every model.
+// Places a norm of an indexer. It is a LayerNorm in DSA, and where each token's key is normed.
 void into_indexer(const Placing& tensor, Norm& norm) {
   tensor.into(norm);
-  if (!tensor.config.indexer->is_dsa()) return;
+  if (!tensor.config.indexer->is_dsa() && !tensor.config.indexer->norms_tokens) return;
   norm.kind = NormKind::layer;
   norm.eps = static_cast<float>(tensor.config.indexer->norm_eps);
 }
@@ -162,36 +162,6 @@ LayerInput& input_of(LayerWeights& layer) {
 
 }  // namespace
 
-void Placing::into(Linear& linear) const {
-  if (is_bias) {
-    linear.bias = view;
-  } else {
-    linear.weight = view;
-    linear.codes = codes;
-  }
-}
-
-void Placing::into(std::optional<Linear>& linear) const {
-  if (!linear) linear.emplace();
-  into(*linear);
-}
-
-void Placing::into(Norm& norm) const {
-  norm.kind = config.block.norm;
-  norm.eps = static_cast<float>(config.norm_eps);
-  norm.weight_offset = config.block.norm_plus_one ? 1.0f : 0.0f;
-  if (is_bias) {
-    norm.bias = view;
-  } else {
-    norm.weight = view;
-  }
-}
-
-void Placing::into(std::optional<Norm>& norm) const {
-  if (!norm) norm.emplace();
-  into(*norm);
-}
-
 void place_hyper(TensorRole role, const Placing& tensor, std::optional<HyperWeights>& to) {
   HyperWeights& hyper = made(to);
   switch (role) {
@@ -294,6 +264,11 @@ void place(TensorRole role, const Placing& tensor, LayerWeights& layer) {
       return into_indexer(tensor, indexer_of(layer).norm);
     case TensorRole::index_weights:
       return tensor.into(indexer_of(layer).heads.emplace());
+    case TensorRole::index_gate:
+      return tensor.into(indexer_of(layer).gate);
+    case TensorRole::index_bias:
+      indexer_of(layer).bias = tensor.view;
+      return;
     case TensorRole::o:
       return tensor.into(layer.o);
     case TensorRole::attn_post_norm:

@@ -3,23 +3,11 @@
 
 #include <optional>
 
-#include "core/model/config.h"
 #include "core/model/tensor_row.h"
 #include "model/weights/layer_weights.h"
+#include "model/weights/placing.h"
 
 namespace fp8kv {
-
-struct Placing {
-  const ModelConfig& config;
-  bool is_bias;
-  ConstTensorView view;
-  std::optional<QuantisedMatrix> codes = {};
-
-  void into(Linear& linear) const;
-  void into(std::optional<Linear>& linear) const;
-  void into(Norm& norm) const;
-  void into(std::optional<Norm>& norm) const;
-};
 
 // REQUIRES a role of a hyper-connection, whichever its place.
 void place_hyper(TensorRole role, const Placing& tensor, std::optional<HyperWeights>& to);

@@ -40,6 +40,7 @@ constexpr ModelFamily kFamilies[] = {
     {"hy_v4", Family::deepseek_sparse, Names::projections},
     {"hy_v4_vl", Family::deepseek_sparse, Names::projections},
     {"deepseek_v4", Family::deepseek_v4, Names::projections},
+    {"glm5_next", Family::glm5_next, Names::projections},
     {"gpt2", Family::gpt2, Names::parameters, true},
     {"gpt_bigcode", Family::gpt_bigcode, Names::parameters, true},
     {"gpt_neox", Family::gpt_neox, Names::parameters, true},

@@ -162,6 +162,7 @@ constexpr RuntimeModel kModels[] = {
     {"Glm46VForConditionalGeneration", "glm46v", {never, never, never, from({5})}},
     {"Glm4vForConditionalGeneration", "glm4v", {from({0, 9, 2}), from({0, 5, 1}), never, from({4, 53})}},
     {"Glm4vMoeForConditionalGeneration", "glm4v_moe", {from({0, 10, 1}), from({0, 5, 1}), never, from({4, 56})}},
+    {"Glm5NextForConditionalGeneration", "glm5_next", {from({0, 30}), from({0, 5, 20}), never, from({5, 16, 1})}},
     {"Idefics3ForConditionalGeneration", "idefics3", {always, never, from({3, 0, 2}), from({4, 46, 1})}},
     {"InternVLChatModel", "internvl_chat", {always, from({0, 4, 7}), never, never}},
     {"InternVLForConditionalGeneration", "internvl", {from({0, 10, 2}), never, never, from({4, 52, 1})}},

@@ -19,7 +19,7 @@ namespace {
 std::string block_of_k(std::string_view rest) {
   constexpr std::string_view kProjections[] = {
       "k_proj.", "qkv_proj.",           "W_pack.", "c_attn.", "query_key_value.", "wk_dv.",
-      "wqkv.",   "kv_a_proj_with_mqa.", "Wqkv."};  // DeepSeek's latent projection
+      "wqkv.",   "kv_a_proj_with_mqa.", "Wqkv.",   "wkv."};
   const auto name = in_attention(rest);
   const bool of_k = name && std::any_of(std::begin(kProjections), std::end(kProjections),
                                         [&](std::string_view k) { return name->starts_with(k); });

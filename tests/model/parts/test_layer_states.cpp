@@ -28,7 +28,7 @@ std::vector<float> kept_after(const test::FamilyModel& model, const std::vector<
     const LayerState own = run.states().layer(i);
     for (const TensorView& view :
          {own.conv_q, own.conv_k, own.conv_v, own.recurrent, own.conv_ngrams, own.short_k,
-          own.short_v, own.short_attn, own.short_ffn}) {
+          own.short_v, own.short_attn, own.short_ffn, own.pool, own.index_pool}) {
       if (view.data == nullptr) continue;  // few layers have all of them
       const std::vector<float> values = test::floats_of(*backend, view);
       all.insert(all.end(), values.begin(), values.end());
@@ -38,16 +38,18 @@ std::vector<float> kept_after(const test::FamilyModel& model, const std::vector<
 }
 
 TEST_CASE("layer states: what is kept after a text is the same however it was cut into steps") {
-  for (const char* name : {"qwen3-next", "granite4", "nemotron-h", "bamba", "falcon-h1",
-                           "falcon-h1-bias", "falcon-h1-new-keys", "lfm2", "lfm2-seven", "lfm2-moe",
-                           "qwen4-exp", "inkling", "inkling-seven", "minimax-01"}) {
+  for (const char* name :
+       {"qwen3-next", "granite4", "nemotron-h", "bamba", "falcon-h1", "falcon-h1-bias",
+        "falcon-h1-new-keys", "lfm2", "lfm2-seven", "lfm2-moe", "qwen4-exp", "inkling",
+        "inkling-seven", "minimax-01", "glm5-next", "deepseek-v4"}) {
     CAPTURE(std::string(name));
     const test::FamilyModel model(name);
     const size_t n = model.ids.size();
     const ModelConfig& config = model.config;
-    const auto width = static_cast<size_t>(
-        config.short_convs ? config.short_convs->width
-                           : std::max<int64_t>(1, config.recurrence->conv_width));
+    const int64_t tokens = config.short_convs  ? config.short_convs->width
+                           : config.recurrence ? config.recurrence->conv_width
+                                               : 0;
+    const auto width = static_cast<size_t>(std::max<int64_t>(2, tokens));
     const std::vector<float> whole = kept_after(model, {n});
     CHECK_FALSE(whole.empty());
     CHECK(kept_after(model, std::vector<size_t>(n, 1)) == whole);

@@ -13,11 +13,26 @@
 #include "backend/backend.h"
 #include "base/rng.h"
 #include "core/cache/cache_type.h"
+#include "core/numbers/fp8.h"
+#include "support/backends/attention_scene.h"
 #include "support/backends/compare.h"
 #include "support/backends/cpu.h"
 #include "support/backends/typed_tensors.h"
 
 namespace fp8kv::test {
+
+// The bytes of numbers in a cache of elements, with a scale of 1.
+inline std::vector<std::byte> cache_bytes(const std::vector<float>& values, DType dtype) {
+  if (dtype_bytes(dtype) > 1) return encoded_as(values, dtype);
+  std::vector<std::byte> bytes;
+  for (const float x : values) {
+    bytes.push_back(std::byte{dtype == DType::f8_e4m3       ? fp8_encode<Fp8Format::e4m3fn>(x)
+                              : dtype == DType::f8_e4m3fnuz ? fp8_encode<Fp8Format::e4m3fnuz>(x)
+                              : dtype == DType::f8_e5m2     ? fp8_encode<Fp8Format::e5m2>(x)
+                                                            : fp8_encode<Fp8Format::e5m2fnuz>(x)});
+  }
+  return bytes;
+}
 
 // One sequence, whose state is in slot 1 of 2 and whose pages of four lie backwards.
 struct PoolsScene {
@@ -31,6 +46,11 @@ struct PoolsScene {
   std::optional<std::vector<int32_t>> chosen = {};
   bool sinks = true;
   DType dtype = DType::f32;
+  std::optional<DType> cache = {};  // of K and V; absent: dtype
+
+  DType cached_as() const { return cache.value_or(dtype); }
+  float k_scale() const { return dtype_bytes(cached_as()) == 1 ? 0.5f : 1.0f; }
+  float v_scale() const { return dtype_bytes(cached_as()) == 1 ? 2.0f : 1.0f; }
 
   static constexpr int32_t kPage = 4;
   static constexpr float kScale = 0.4f;
@@ -44,8 +64,18 @@ struct PoolsScene {
   std::vector<float> gates() const { return random(2, tokens * width()); }
   std::vector<float> bias() const { return random(3, block * width()); }
   std::vector<float> q() const { return random(4, tokens * n_heads * dim); }
-  std::vector<float> k() const { return random(5, tokens * dim); }
-  std::vector<float> v() const { return random(6, tokens * dim); }
+  std::vector<float> k_codes() const { return random(5, tokens * dim); }
+  std::vector<float> v_codes() const { return random(6, tokens * dim); }
+  // The numbers that the cache has for them.
+  std::vector<float> read_back(std::vector<float> values, float scale) const {
+    const std::vector<std::byte> bytes = cache_bytes(values, cached_as());
+    for (size_t i = 0; i < values.size(); ++i) {
+      values[i] = static_cast<float>(cached(bytes, cached_as(), i)) * scale;
+    }
+    return values;
+  }
+  std::vector<float> k() const { return read_back(k_codes(), k_scale()); }
+  std::vector<float> v() const { return read_back(v_codes(), v_scale()); }
   std::vector<float> sink() const { return random(7, n_heads); }
 
   // [tokens, dim]: zeros for tokens that end no block
@@ -115,7 +145,7 @@ struct PoolsOutcome {
   bool operator==(const PoolsOutcome&) const = default;
 };
 
-// What both ops give, in steps of these sizes.
+// Runs both ops in steps of these sizes.
 inline PoolsOutcome run_pools(Backend& backend, const PoolsScene& s,
                               const std::vector<int64_t>& steps) {
   std::vector<int32_t> table(static_cast<size_t>(s.pages()));
@@ -132,9 +162,14 @@ inline PoolsOutcome run_pools(Backend& backend, const PoolsScene& s,
     for (int64_t t = 0; t < s.tokens; ++t) {
       std::copy_n(rows.begin() + t * s.dim, s.dim, all.begin() + slot_of(t) * s.dim);
     }
-    return put(backend, all, s.dtype, {slots, s.dim});
+    Tensor tensor = backend.allocate(s.cached_as(), Shape{slots, s.dim});
+    const std::vector<std::byte> bytes = cache_bytes(all, s.cached_as());
+    backend.copy_in(tensor.view(), {bytes.data(), s.cached_as(), Shape{slots, s.dim}});
+    return tensor;
   };
-  const Tensor k = in_slots(s.k()), v = in_slots(s.v());
+  const Tensor k = in_slots(s.k_codes()), v = in_slots(s.v_codes());
+  const Tensor k_scale = tensor_of(backend, std::vector<float>{s.k_scale()}, {1});
+  const Tensor v_scale = tensor_of(backend, std::vector<float>{s.v_scale()}, {1});
   const Tensor state =
       put(backend, std::vector<float>(static_cast<size_t>(4 * s.block * s.parts * s.width()), 3.0f),
           DType::f32, {2, s.block * s.parts, 2 * s.width()});
@@ -145,7 +180,11 @@ inline PoolsOutcome run_pools(Backend& backend, const PoolsScene& s,
   PagedKv kv;
   kv.k = k.view().data;
   kv.v = v.view().data;
-  kv.k_format = kv.v_format = kv_format(s.dtype);
+  kv.k_format = kv.v_format = kv_format(s.cached_as());
+  if (dtype_bytes(s.cached_as()) == 1) {
+    kv.k_scale = k_scale.view().as<float>();
+    kv.v_scale = v_scale.view().as<float>();
+  }
   kv.page_size = PoolsScene::kPage;
   kv.n_kv_heads = 1;
   kv.head_dim = kv.own_v_dim = static_cast<int32_t>(s.dim);
@@ -188,7 +227,7 @@ inline PoolsOutcome run_pools(Backend& backend, const PoolsScene& s,
     }
     backend.attention(q.view(), kv, batch, options, attended.view());
     for (const auto& [from, all] : {std::pair{&pooled, &out.pools}, {&attended, &out.attended}}) {
-      const std::vector<float> part = floats_of(backend, from->view());
+      const std::vector<float> part = get(backend, from->view());
       all->insert(all->end(), part.begin(), part.end());
     }
     first += count;

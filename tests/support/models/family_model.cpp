@@ -155,7 +155,7 @@ void check_heads(const std::vector<MagnitudeCounts>& heads, const Json& expected
   const std::vector<double> amax = numbers_of(expected);
   REQUIRE(heads.size() == amax.size());
   for (size_t head = 0; head < heads.size(); ++head) {
-    CHECK(std::abs(heads[head].amax - amax[head]) < kAmaxTolerance * amax[head]);
+    CHECK(std::abs(heads[head].amax - amax[head]) <= kAmaxTolerance * amax[head]);
   }
 }
 

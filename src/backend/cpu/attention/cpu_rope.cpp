@@ -180,7 +180,7 @@ void process(const Op& op, Part part, int64_t kv_head, int64_t begin, int64_t en
       fetch_row(elements + ((row + 1) * row_heads + first_head) * size, heads * size);
     for (int64_t head = first_head; head < first_head + heads; ++head) {
       float* x = elements + (row * row_heads + head) * size;
-      if (part != kV) rotate(op, part, x, row);
+      if (part != kV && size > 0) rotate(op, part, x, row);
       round_to(op, part, x);
       if (magnitudes) magnitudes->add(op.kernels, x, size);
       if (part != kQ) append(op, part, x, row, head);

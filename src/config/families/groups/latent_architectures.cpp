@@ -178,7 +178,8 @@ void parse_latent(const Json& text, ModelConfig& out, int64_t usual_v_dim) {
   LatentConfig& latent = out.latent.emplace();
   latent.rank = in_range(text.at("kv_lora_rank"), kLargestDim);
   const Json rope_dim = text.at("qk_rope_head_dim");
-  latent.rope_dim = in_range(rope_dim, kLargestDim);
+  // Without a rotation, the latent may be all that is cached.
+  latent.rope_dim = in_range(rope_dim, out.ropes.empty() ? 0 : 1, kLargestDim);
   if (latent.rope_dim % 2 != 0) {
     fail(rope_dim.where(), ": is ", latent.rope_dim,
          ", expected an even number, since K is rotated in pairs");

@@ -25,6 +25,7 @@ Architecture flex_olmo();
 Architecture gemma4_unified();
 Architecture glm4v();
 Architecture glm4v_moe();
+Architecture glm5_next();
 Architecture gptj();
 Architecture granite_moe_shared();
 Architecture granite_moe_swa();
@@ -105,6 +106,7 @@ std::span<const Architecture> family_rows() {
       gemma4_unified(),
       glm4v(),
       glm4v_moe(),
+      glm5_next(),
       gptj(),
       granite_moe_shared(),
       granite_moe_swa(),

@@ -32,11 +32,13 @@ IndexerForward::IndexerForward(ForwardMemory& memory, const ModelConfig& config,
                    Shape{memory.max_rows(), indexer_.n_heads, indexer_.head_dim});
   k_ = memory.rows(indexer_.head_dim);
   if (indexer_.weighted) {
-    tokens_ = memory.rows(2 * indexer_.head_dim);
-    gates_ = memory.rows(2 * indexer_.head_dim);
+    tokens_ = memory.rows(indexer_.parts() * indexer_.head_dim);
+    gates_ = memory.rows(indexer_.parts() * indexer_.head_dim);
   }
-  rotated_ = memory.rows(indexer_.rope_dim);
-  rest_ = memory.rows(indexer_.head_dim - indexer_.rope_dim);
+  if (!indexer_.norms_tokens) {
+    rotated_ = memory.rows(indexer_.rope_dim);
+    rest_ = memory.rows(indexer_.head_dim - indexer_.rope_dim);
+  }
   if (indexer_.rotates_last) {
     turned_ = memory.make(memory.activation(),
                           Shape{memory.max_rows(), indexer_.n_heads, indexer_.head_dim});
@@ -67,7 +69,7 @@ void IndexerForward::run(const IndexerWeights& weights, const IndexerRows& rows,
   const TensorView q = q_.first(n);
   backend_.linear(rows.q_vector, std::array{project_to(weights.q, reshaped(q, {n, heads * size}))});
   if (indexer_.weighted) {
-    pool_keys(weights, rows, rotation.batch);
+    pool_keys(weights, rows);
   } else {
     backend_.linear(rows.x, std::array{project_to(weights.k, k_.first(n))});
   }
@@ -84,7 +86,9 @@ void IndexerForward::run(const IndexerWeights& weights, const IndexerRows& rows,
                      .scores = scores_.view()};
   if (weights.heads) scores.weights = weights_of(*weights.heads, rows.x);
   if (!indexer_.by_kv_head && !indexer_.weighs_heads()) scores.weights = weights_.first(n);
-  if (indexer_.weighted) {
+  if (indexer_.norms_tokens) {
+    append_unrotated(scores, rotation);
+  } else if (indexer_.weighted) {
     RopeAppend delayed = rotation;
     delayed.q_rope = rotation.rope;
     delayed.rope = rows.pool_rope;
@@ -94,7 +98,7 @@ void IndexerForward::run(const IndexerWeights& weights, const IndexerRows& rows,
   } else {
     append(weights, scores, rotation);
   }
-  backend_.choose_tokens(scores, rotation.batch, choice.chosen);
+  backend_.choose_tokens(scores, rows.batch, choice.chosen);
 }
 
 // Norms, rotates and stores the keys, and rotates Q.
@@ -126,19 +130,32 @@ void IndexerForward::append(const IndexerWeights& weights, TokenScores& scores,
   backend_.rope_append(append);
 }
 
+// Stores the keys as they are.   rotation: none
+void IndexerForward::append_unrotated(const TokenScores& scores, const RopeAppend& rotation) {
+  const int64_t n = scores.q.shape[0];
+  const TensorView k = k_.first(n);
+  RopeAppend append = rotation;
+  append.q = q_.first(n);
+  append.k = {k.data, k.dtype, Shape{n, 1, 0}};
+  append.v = reshaped(k, {n, 1, indexer_.head_dim});
+  append.kv = scores.keys;
+  append.magnitudes = {};
+  backend_.rope_append(append);
+}
+
 // Makes the keys of blocks that end. Keys of other tokens are zeros, which no row looks at.
-void IndexerForward::pool_keys(const IndexerWeights& weights, const IndexerRows& rows,
-                               const Batch& batch) {
+void IndexerForward::pool_keys(const IndexerWeights& weights, const IndexerRows& rows) {
   const int64_t n = rows.x.shape[0];
   backend_.linear(rows.x, std::array{project_to(weights.k, tokens_.first(n)),
                                      project_to(weights.gate.value(), gates_.first(n))});
+  if (indexer_.norms_tokens) backend_.norm(tokens_.first(n), weights.norm, tokens_.first(n));
   backend_.pool_tokens({.rows = tokens_.first(n),
                         .gates = gates_.first(n),
                         .bias = weights.bias.value(),
                         .block = indexer_.block,
-                        .parts = 2,
+                        .parts = indexer_.parts(),
                         .state = rows.pool_state},
-                       batch, k_.first(n));
+                       rows.batch, k_.first(n));
 }
 
 // Stores the keys, those of whole blocks pooled, and rotates Q.

@@ -17,8 +17,10 @@ namespace fp8kv {
 struct IndexerRows {
   ConstTensorView x;         // [n, dim]: the layer's input, normalised
   ConstTensorView q_vector;  // [n, q_rank]: see LatentForward::q_vector; x without latents
-  // With IndexerConfig::weighted: the rotation of pooled keys, see RopeAppend::rope, and the memory
-  // of the tokens before, see TokenPools::state.
+  // Their positions, which a rotation has not if nothing rotates.
+  const Batch& batch;
+  // With IndexerConfig::weighted: the rotation of pooled keys, if there is one, see
+  // RopeAppend::rope, and the memory of the tokens before, see TokenPools::state.
   ConstTensorView pool_rope = {};
   TensorView pool_state = {};
 };
@@ -42,7 +44,8 @@ class IndexerForward {
  private:
   ConstTensorView weights_of(const Linear& heads, const ConstTensorView& rows);
   void append(const IndexerWeights& weights, TokenScores& scores, const RopeAppend& rotation);
-  void pool_keys(const IndexerWeights& weights, const IndexerRows& rows, const Batch& batch);
+  void append_unrotated(const TokenScores& scores, const RopeAppend& rotation);
+  void pool_keys(const IndexerWeights& weights, const IndexerRows& rows);
   void append_pooled(const IndexerWeights& weights, const TokenScores& scores,
                      const RopeAppend& rotation);
 
@@ -50,7 +53,7 @@ class IndexerForward {
   const IndexerConfig& indexer_;
   Tensor q_;               // [max_rows, n_heads, head_dim]
   Tensor k_;               // [max_rows, head_dim]
-  Tensor tokens_, gates_;  // [max_rows, 2 * head_dim]: what is pooled; empty unless weighted
+  Tensor tokens_, gates_;  // [max_rows, parts * head_dim]: what is pooled; empty unless weighted
   Tensor turned_;          // like q_, with what rotates first; empty without rotates_last
   Tensor rotated_;         // [max_rows, rope_dim]: the elements of the key that rotate
   Tensor rest_;            // [max_rows, head_dim - rope_dim]

@@ -1,7 +1,9 @@
 #include "model/parts/streams/hyper.h"
 
 #include <array>
+#include <vector>
 
+#include "core/numbers/host_view.h"
 #include "model/parts/projections.h"
 #include "model/parts/streams/stream_rows.h"
 
@@ -39,6 +41,11 @@ HyperForward::HyperForward(ForwardMemory& memory, const ModelConfig& config)
   products_ = memory.rows(DType::f32, hyper_.width());
   if (hyper_.rounds > 0) mix_ = memory.rows(DType::f32, count * count);
   read_ = memory.rows(DType::f32, count);
+  if (hyper_.mean_head) {
+    const std::vector<float> shares(static_cast<size_t>(memory.max_rows() * count),
+                                    1.0f / static_cast<float>(count));
+    means_ = memory.make(host_view(shares, Shape{memory.max_rows(), count}));
+  }
   if (hyper_.f32_product) wide_.emplace(memory, count * dim_);
 }
 
@@ -74,14 +81,15 @@ void HyperForward::write(const ConstTensorView& made, const TensorView& x) {
   backend_.mix_streams(by_stream(made, dim_), write_.first(x.shape[0]), sum, by_stream(x, dim_));
 }
 
-void HyperForward::merge(const HyperWeights& weights, const ConstTensorView& x,
+void HyperForward::merge(const std::optional<HyperWeights>& weights, const ConstTensorView& x,
                          const ConstTensorView& rows, const TensorView& out) {
   const int64_t n = rows.shape[0];
   const TensorView chosen = chosen_.first(n);
   backend_.embed(x, rows, chosen);
-  if (gated_) return gated_->read(weights, chosen, out);
-  share(weights, chosen, {.read = read_.first(n)});
-  backend_.mix_streams(by_stream(chosen, dim_), read_.first(n), {.onto = false},
+  if (gated_) return gated_->read(weights.value(), chosen, out);
+  if (!hyper_.mean_head) share(weights.value(), chosen, {.read = read_.first(n)});
+  const Tensor& shares = hyper_.mean_head ? means_ : read_;
+  backend_.mix_streams(by_stream(chosen, dim_), shares.first(n), {.onto = false},
                        by_stream(out, dim_));
 }
 

@@ -33,8 +33,9 @@ class HyperForward {
   void write(const ConstTensorView& made, const TensorView& x);
 
   // Merges the streams of those rows of x that `rows` [n] i32 names.   out [n, dim]
-  void merge(const HyperWeights& weights, const ConstTensorView& x, const ConstTensorView& rows,
-             const TensorView& out);
+  // `weights` are absent with HyperConfig::mean_head.
+  void merge(const std::optional<HyperWeights>& weights, const ConstTensorView& x,
+             const ConstTensorView& rows, const TensorView& out);
 
  private:
   void share(const HyperWeights& weights, const ConstTensorView& x, const HyperShares& out);
@@ -48,6 +49,7 @@ class HyperForward {
   Tensor chosen_;                      // [max_rows, streams * dim]
   Tensor products_;                    // [max_rows, width] f32; this and the next without a rank
   Tensor read_;                        // [max_rows, streams] f32
+  Tensor means_;                       // likewise, what the mean takes; empty without mean_head
   Tensor write_;                       // [max_rows, streams] f32
   Tensor mix_;                         // [max_rows, streams * streams] f32; empty if no streams mix
   std::optional<WideRows> wide_;       // [streams * dim]; with f32_product

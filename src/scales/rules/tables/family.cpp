@@ -32,6 +32,7 @@ constexpr std::array<NamedFamily, kFamilyCount> kFamilyNames = {{
     {Family::glm4_moe_lite, "glm4_moe_lite"},
     {Family::deepseek_sparse, "deepseek_sparse"},
     {Family::deepseek_v4, "deepseek_v4"},
+    {Family::glm5_next, "glm5_next"},
     {Family::gpt2, "gpt2"},
     {Family::gpt_bigcode, "gpt_bigcode"},
     {Family::gpt_neox, "gpt_neox"},

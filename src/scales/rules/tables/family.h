@@ -31,6 +31,7 @@ enum class Family : uint8_t {
   glm4_moe_lite,    // GLM-4.7 Flash: the same, with a loader of its own in SGLang
   deepseek_sparse,  // DeepSeek V3.2, GLM-5 and HunYuan 4: MLA with sparse attention
   deepseek_v4,      // one row for K and V, beside rows that pool tokens
+  glm5_next,        // latents that do not rotate
   gpt2,
   gpt_bigcode,  // StarCoder 1
   gpt_neox,

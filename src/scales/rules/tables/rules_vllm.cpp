@@ -69,6 +69,8 @@ constexpr RuntimeRule kVllmRules[] = {
     {{}, {scales}, ignores, kNoScales, kVllmKv},
     RuntimeRule{{}, {}, unknown, "its loader of this family was not run",
      "vllm v0.23: models/minimax_text_01.py"}.of({minimax_01}),
+    RuntimeRule{{}, {}, unknown, "its loader of this family was not run",
+     "vllm 0.32.0: models/glm5next/common/model.py"}.of({glm5_next}),
     RuntimeRule{{unquantised}, {}, ignores,
      "skips them, as there is no quantization_config: an FP8 cache runs with 1", ""}
         .until(k25).seen("run: vLLM 0.7.3 to 0.24, eleven of them"),

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "config/families/experts_config.h"
+#include "config/families/groups/mixing_streams.h"
 #include "config/families/rope_scalings.h"
 #include "config/families/rope_spellings.h"
 #include "config/families/rows/family_rows.h"
@@ -112,16 +113,6 @@ void parse_row_ropes(const Json& config, ModelConfig& out) {
   out.max_seq_len = std::max(out.max_seq_len, static_cast<int64_t>(longest));
 }
 
-void parse_mixing_streams(const Json& config, ModelConfig& out) {
-  HyperConfig& hyper = out.hyper.emplace();
-  const auto count = config.find("hc_mult"), rounds = config.find("hc_sinkhorn_iters");
-  constexpr int64_t kUsualRounds = 20, kMostRounds = 1000;
-  hyper.count = count ? in_range(*count, 2, kMostStreams) : 4;
-  hyper.rounds = rounds ? in_range(*rounds, kMostRounds) : kUsualRounds;
-  hyper.eps = positive_or(config, "hc_eps", 1e-6);
-  hyper.eps_written = false;
-}
-
 // transformers goes by mlp_layer_types, and vLLM by num_hash_layers.
 int64_t table_layers(const Json& config, const ModelConfig& out) {
   const auto types = config.find("mlp_layer_types"), number = config.find("num_hash_layers");
@@ -161,8 +152,14 @@ void parse_table_experts(const Json& config, ModelConfig& out) {
     fail(config.at("norm_topk_prob").where(), ": is false: transformers divides the weights of ",
          "experts by their sum all the same, and vLLM does not");
   }
+  const Json count = config.at("n_routed_experts");
   parse_experts(config, {{"n_routed_experts"}, "moe_intermediate_size"}, out);
-  ExpertsConfig& experts = out.experts.value();
+  for (int64_t i = 0; i < out.n_layers(); ++i) {
+    if (out.experts && out.has_experts(i)) continue;
+    fail(count.where(), ": is ", count.brief(), ", but layer ", i,
+         " has no experts, expected some ", "in every layer");
+  }
+  ExpertsConfig& experts = *out.experts;
   const Json shared = config.at("n_shared_experts");
   if (shared.as_int() != 1) fail(shared.where(), ": is ", shared.brief(), ", expected 1");
   experts.shared_hidden_dim = experts.hidden_dim;

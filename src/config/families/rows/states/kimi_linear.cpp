@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "config/families/experts_config.h"
+#include "config/families/groups/kda_states.h"
 #include "config/families/groups/latent_architectures.h"
 #include "config/families/rows/family_rows.h"
 #include "config/families/tensor_blocks.h"
@@ -27,27 +28,6 @@ void check_one_list(const Json& config, const ModelConfig& out) {
     fail(full.where(), attends ? ": has layer " : ": lacks layer ", i + 1,
          ", contrary to layer_types: runtimes differ in which they go by");
   }
-}
-
-// Sizes of the state: see linear_attn_config in published files, or keys that transformers saves.
-void parse_kda(const Json& config, ModelConfig& out) {
-  const auto linear = config.find("linear_attn_config");
-  const auto at = [&](const char* key, const char* saved) {
-    if (linear) check_same(linear->find(key), config.find(saved));
-    return linear ? linear->at(key) : config.at(saved);
-  };
-  if (linear) {
-    refuse_if_set(*linear, "use_full_rank_gate", "a gate that is made in one step");
-  }
-  RecurrenceConfig& state = out.recurrence.emplace();
-  state.k_dim = state.v_dim = in_range(at("head_dim", "linear_head_dim"), kMostStateRows);
-  state.k_heads = state.v_heads =
-      in_range(at("num_heads", "linear_num_heads"), kLargestDim / kMostStateRows);
-  state.conv_width =
-      in_range(at("short_conv_kernel_size", "linear_conv_kernel_dim"), kMostConvWidth);
-  state.gate = Activation::sigmoid;
-  state.steps_by_row = true;
-  state.rank = state.k_dim;
 }
 
 // Keys of Kimi K3, whose layers are other ones, and those of vLLM alone. Throws where they say
@@ -112,30 +92,9 @@ TensorRows dense_or_experts() {
       {"model.layers.{}.block_sparse_moe.shared_experts.down_proj", {shared_down}}};
 }
 
-TensorRows state_tensors() {
-  return {{"model.layers.{}.self_attn.q_proj", {state_q}},
-          {"model.layers.{}.self_attn.k_proj", {state_k}},
-          {"model.layers.{}.self_attn.v_proj", {state_v}},
-          {"model.layers.{}.self_attn.g_a_proj", {state_gate_down}},
-          {"model.layers.{}.self_attn.g_b_proj", {state_gate}},
-          {"model.layers.{}.self_attn.f_a_proj", {state_step_down}},
-          {"model.layers.{}.self_attn.f_b_proj", {state_step}},
-          {"model.layers.{}.self_attn.b_proj", {state_strength}},
-          {"model.layers.{}.self_attn.q_conv1d", {conv_q}},
-          {"model.layers.{}.self_attn.k_conv1d", {conv_k}},
-          {"model.layers.{}.self_attn.v_conv1d", {conv_v}},
-          {.name = "model.layers.{}.self_attn.A_log",
-           .roles = {state_decay},
-           .bare = true,
-           .form = VectorForm::inner},
-          {.name = "model.layers.{}.self_attn.dt_bias", .roles = {state_step_bias}, .bare = true},
-          {"model.layers.{}.self_attn.o_norm", {state_norm}},
-          {"model.layers.{}.self_attn.o_proj", {state_out}}};
-}
-
 TensorRows kimi_tensors(bool q_in_two) {
-  return joined({opening(), latent_attention(q_in_two), attention_out(), state_tensors(),
-                 next_norm(), dense_or_experts(), ending()});
+  return joined({opening(), latent_attention(q_in_two), attention_out(),
+                 kda_tensors(VectorForm::inner), next_norm(), dense_or_experts(), ending()});
 }
 
 std::span<const TensorRow> kimi_q_tensors() {
