@@ -4,21 +4,11 @@
 #include <cmath>
 #include <vector>
 
+#include "backend/cpu/memory/cpu_numbers.h"
 #include "base/error.h"
-#include "core/numbers/half.h"
 
 namespace fp8kv {
 namespace {
-
-std::vector<float> floats(const ConstTensorView& view) {
-  std::vector<float> all(static_cast<size_t>(view.shape.elements()));
-  for (size_t i = 0; i < all.size(); ++i) {
-    all[i] = view.dtype == DType::f16    ? f16_to_float(view.as<uint16_t>()[i])
-             : view.dtype == DType::bf16 ? bf16_to_float(view.as<uint16_t>()[i])
-                                         : view.as<float>()[i];
-  }
-  return all;
-}
 
 float sigmoid(float x) {
   return 1.0f / (1.0f + std::exp(-x));
@@ -74,7 +64,7 @@ void cpu_hyper_shares(ThreadPool& pool, const HyperRows& rows, const HyperConfig
   FP8KV_ASSERT(config.count <= kMostStreams &&
                out.mix.has_value() == (out.write && config.rounds > 0));
   FP8KV_ASSERT(width == (out.write ? static_cast<size_t>(config.width()) : count));
-  const std::vector<float> base = floats(rows.base), scale = floats(rows.scale);
+  const std::vector<float> base = numbers_of(rows.base), scale = numbers_of(rows.scale);
   const auto eps = static_cast<float>(config.eps);
   const auto most = static_cast<float>(config.most_written);
   const float eps_written = config.eps_written ? eps : 0.0f;

@@ -6,21 +6,11 @@
 #include <vector>
 
 #include "backend/cpu/cpu_sequence_rows.h"
+#include "backend/cpu/memory/cpu_numbers.h"
 #include "base/error.h"
-#include "core/numbers/half.h"
 
 namespace fp8kv {
 namespace {
-
-std::vector<float> bias_of(const ConstTensorView& view) {
-  std::vector<float> all(static_cast<size_t>(view.shape.elements()));
-  for (size_t i = 0; i < all.size(); ++i) {
-    all[i] = view.dtype == DType::f16    ? f16_to_float(view.as<uint16_t>()[i])
-             : view.dtype == DType::bf16 ? bf16_to_float(view.as<uint16_t>()[i])
-                                         : view.as<float>()[i];
-  }
-  return all;
-}
 
 // Values and gates of a token, [parts * dim] each.
 struct Token {
@@ -105,7 +95,7 @@ void cpu_pool_tokens(ThreadPool& pool, const TokenPools& args, const Batch& batc
   const Shape tokens{n, args.parts * dim};
   FP8KV_ASSERT(args.rows.shape == tokens && args.gates.shape == tokens);
   FP8KV_ASSERT((args.parts == 1 || args.parts == 2) && args.bias.shape[0] == args.block);
-  Pools pools{args, batch, dim, args.parts * dim, bias_of(args.bias), {}, {}};
+  Pools pools{args, batch, dim, args.parts * dim, numbers_of(args.bias), {}, {}};
   for (int64_t sequence = 0; sequence < sequences_of(batch); ++sequence) {
     pools.rows.push_back(rows_of(batch, sequence));
     const auto count = static_cast<size_t>(pools.rows.back().end - pools.rows.back().first);

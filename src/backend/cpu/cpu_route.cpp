@@ -5,25 +5,19 @@
 #include <limits>
 #include <vector>
 
+#include "backend/cpu/memory/cpu_numbers.h"
 #include "base/error.h"
-#include "core/numbers/half.h"
 
 namespace fp8kv {
 namespace {
 
 constexpr float kTaken = -std::numeric_limits<float>::infinity();
 
-float element(const ConstTensorView& view, int64_t i) {
-  if (view.dtype == DType::f16) return f16_to_float(view.as<uint16_t>()[i]);
-  if (view.dtype == DType::bf16) return bf16_to_float(view.as<uint16_t>()[i]);
-  return view.as<float>()[i];
-}
-
 // The elements of a view [count], or `otherwise` for each if there is no view.
 std::vector<float> elements(const std::optional<ConstTensorView>& view, int64_t count,
                             float otherwise) {
   std::vector<float> values(static_cast<size_t>(count), otherwise);
-  for (int64_t i = 0; view && i < count; ++i) values[static_cast<size_t>(i)] = element(*view, i);
+  for (int64_t i = 0; view && i < count; ++i) values[static_cast<size_t>(i)] = number_at(*view, i);
   return values;
 }
 

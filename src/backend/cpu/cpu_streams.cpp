@@ -6,8 +6,8 @@
 #include <span>
 #include <vector>
 
+#include "backend/cpu/memory/cpu_numbers.h"
 #include "base/error.h"
-#include "core/numbers/half.h"
 
 namespace fp8kv {
 namespace {
@@ -27,12 +27,6 @@ std::span<float> row_of(const TensorView& x, int64_t row) {
   return {x.as<float>() + static_cast<size_t>(row) * dim, dim};
 }
 
-float element(const ConstTensorView& view, int64_t i) {
-  if (view.dtype == DType::f16) return f16_to_float(view.as<uint16_t>()[i]);
-  if (view.dtype == DType::bf16) return bf16_to_float(view.as<uint16_t>()[i]);
-  return view.as<float>()[i];
-}
-
 // Sums in double, so that the order of the sum does not show.
 double mean_square(const float* row, int64_t dim) {
   double sum = 0;
@@ -46,7 +40,7 @@ void cpu_scale_columns(ThreadPool& pool, const TensorView& x, const ConstTensorV
   FP8KV_ASSERT(x.dtype == DType::f32 && weight.shape.elements() == x.shape[1]);
   std::vector<float> factors(static_cast<size_t>(x.shape[1]));
   for (size_t i = 0; i < factors.size(); ++i) {
-    factors[i] = element(weight, static_cast<int64_t>(i));
+    factors[i] = number_at(weight, static_cast<int64_t>(i));
   }
   for_rows(pool, x.shape[0], [&](int64_t row) {
     const std::span<float> values = row_of(x, row);

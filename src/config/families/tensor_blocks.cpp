@@ -83,6 +83,13 @@ TensorRows experts_together() {
           {.name = "model.layers.{}.mlp.experts.down_proj", .roles = {expert_down}, .bare = true}};
 }
 
+TensorRows mixtral_experts() {
+  return {{"model.layers.{}.block_sparse_moe.gate", {router}},
+          {"model.layers.{}.block_sparse_moe.experts.{e}.w1", {expert_gate}},
+          {"model.layers.{}.block_sparse_moe.experts.{e}.w3", {expert_up}},
+          {"model.layers.{}.block_sparse_moe.experts.{e}.w2", {expert_down}}};
+}
+
 TensorRows deepseek_experts() {
   return joined({{{"model.layers.{}.mlp.gate", {router}},
                   {"model.layers.{}.mlp.gate.e_score_correction_bias", {choice_bias}}},

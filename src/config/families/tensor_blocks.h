@@ -28,6 +28,7 @@ TensorRows ungated_mlp();            // up and down
 TensorRows experts_apart();          // each expert has its own tensors
 TensorRows experts_together();       // all experts in one tensor, rows of gate before rows of up
 TensorRows granite_experts_apart();  // each expert has its own tensors, with llm-compressor's names
+TensorRows mixtral_experts();        // a router, and experts apart: w1 is the gate, w3 up, w2 down
 TensorRows deepseek_experts();       // a router with a choice bias, experts and a shared expert
 TensorRows ending();                 // last norm and lm_head
 

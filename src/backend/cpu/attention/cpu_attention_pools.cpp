@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "backend/cpu/memory/cpu_kv_rows.h"
+#include "backend/cpu/memory/cpu_numbers.h"
 #include "base/error.h"
-#include "core/numbers/half.h"
 
 namespace fp8kv {
 namespace {
@@ -28,12 +28,6 @@ float dot(const float* a, const float* b, int64_t count) {
   for (const float lane : lanes) sum += lane;
   for (int64_t i = whole; i < count; ++i) sum += a[i] * b[i];
   return sum;
-}
-
-float element(const ConstTensorView& view, int64_t i) {
-  if (view.dtype == DType::f16) return f16_to_float(view.as<uint16_t>()[i]);
-  if (view.dtype == DType::bf16) return bf16_to_float(view.as<uint16_t>()[i]);
-  return view.as<float>()[i];
 }
 
 // A softmax over scores that come one by one, and the sum of values that it weighs.
@@ -103,7 +97,7 @@ struct PoolAttention {
     std::fill_n(out, n_heads * dim, 0.0f);
     std::vector<Sums> sums(static_cast<size_t>(n_heads));
     for (int64_t head = 0; options.sinks && head < n_heads; ++head) {
-      sums[static_cast<size_t>(head)] = {element(*options.sinks, head), 1.0f};
+      sums[static_cast<size_t>(head)] = {number_at(*options.sinks, head), 1.0f};
     }
     each(row, [&](int64_t position, bool is_key) {
       read(pages, position, is_key, memory);

@@ -222,17 +222,9 @@ std::span<const TensorRow> granite_moe_tensors_apart() {
 }
 
 std::span<const TensorRow> mixtral_tensors() {
-  // Like Mistral's, except for the experts: w1 is the gate, w3 is up and w2 is down.
+  // Like Mistral's, except for the experts.
   static const TensorRows rows =
-      joined({opening(),
-              qkv(),
-              attention_out(),
-              next_norm(),
-              {{"model.layers.{}.block_sparse_moe.gate", {router}},
-               {"model.layers.{}.block_sparse_moe.experts.{e}.w1", {expert_gate}},
-               {"model.layers.{}.block_sparse_moe.experts.{e}.w3", {expert_up}},
-               {"model.layers.{}.block_sparse_moe.experts.{e}.w2", {expert_down}}},
-              ending()});
+      joined({opening(), qkv(), attention_out(), next_norm(), mixtral_experts(), ending()});
   return rows;
 }
 

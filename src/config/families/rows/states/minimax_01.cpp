@@ -165,17 +165,8 @@ TensorRows lightning() {
 }
 
 std::span<const TensorRow> minimax_01_tensors() {
-  static const TensorRows rows =
-      joined({opening(),
-              qkv(),
-              attention_out(),
-              lightning(),
-              next_norm(),
-              {{"model.layers.{}.block_sparse_moe.gate", {router}},
-               {"model.layers.{}.block_sparse_moe.experts.{e}.w1", {expert_gate}},
-               {"model.layers.{}.block_sparse_moe.experts.{e}.w3", {expert_up}},
-               {"model.layers.{}.block_sparse_moe.experts.{e}.w2", {expert_down}}},
-              ending()});
+  static const TensorRows rows = joined(
+      {opening(), qkv(), attention_out(), lightning(), next_norm(), mixtral_experts(), ending()});
   return rows;
 }
 
