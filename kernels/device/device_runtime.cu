@@ -72,6 +72,14 @@ void require_code(const char* device) {
 
 }  // namespace
 
+bool has_gemm_library() {
+#if defined(FP8KV_EMULATED)
+  return false;
+#else
+  return true;
+#endif
+}
+
 Device::Device() {
   require_device();
   const std::string prefix = kName;

@@ -40,7 +40,7 @@
 // and for hosts:
 //   launch(name, kernel, grid, threads, shared_bytes, stream, arguments...)
 //   submit(name, stream, work)    work that a library submits by itself
-//   kHasGemmLibrary               whether the build may have such a library
+//   has_gemm_library()            whether the device may have such a library
 //   Device (device.h)             memory and copies
 #pragma once
 

@@ -152,11 +152,8 @@ void submit(const char* name, Stream stream, const Work& work) {
   wait_or_note(stream, name);
 }
 
-// An emulated device runs only this project's kernels.
-#if defined(FP8KV_EMULATED)
-inline constexpr bool kHasGemmLibrary = false;
-#else
-inline constexpr bool kHasGemmLibrary = true;
-#endif
+// Whether the device may have a library of matrix products. An emulated one runs only this
+// project's kernels.
+bool has_gemm_library();
 
 }  // namespace fp8kv::FP8KV_GPU

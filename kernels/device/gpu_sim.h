@@ -331,6 +331,8 @@ void submit(const char* name, Stream stream, const Work& work) {
   give(stream, name, [work] { sim::run_foreign(work); });
 }
 
-inline constexpr bool kHasGemmLibrary = false;
+inline bool has_gemm_library() {
+  return false;
+}
 
 }  // namespace fp8kv::FP8KV_GPU

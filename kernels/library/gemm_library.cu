@@ -101,7 +101,7 @@ GemmLibrary::GemmLibrary() {
     }
     return;
   }
-  if (!kHasGemmLibrary) {
+  if (!has_gemm_library()) {
     description_ = "own kernels: a simulated device has no library";
     return;
   }
