@@ -10,6 +10,7 @@
 
 #include "core/cache/cache_type.h"
 #include "core/model/config.h"
+#include "core/scales/copy_fate.h"
 #include "core/scales/scales.h"
 #include "policy/magnitudes.h"
 
@@ -134,8 +135,7 @@ struct EvalReport {
   std::string model;             // folder, as given
   std::string calibration_text;  // the policies' files, quoted for a shell; "": not recorded
   std::string scales_file;       // the file with the advised scales; "": none
-  // "drops the scales of MLA" if vLLM drops the scales of this model, else "".
-  std::string vllm_drops;
+  CopyFate vllm;                 // what it does with scales of this model
   std::string against;           // the model that the figures compare with; "": itself
   std::string fingerprint;       // see core/model/model_identity.h
   std::string accepted_foreign;  // how the model differs from the one the scales were made for

@@ -73,6 +73,20 @@ std::string more_text(const TextEvidence& evidence) {
                  : "");
 }
 
+// Words behind the command of inject, if vLLM is not known to use the scales.
+std::string fate_words(const CopyFate& vllm) {
+  switch (vllm.use) {
+    case CopyFate::Use::used:
+      return "";
+    case CopyFate::Use::useless:
+    case CopyFate::Use::no_model:
+      return ", for other runtimes than vLLM. vLLM: " + vllm.why;
+    case CopyFate::Use::unknown:
+      return ". Whether vLLM uses them is not known: " + vllm.why;
+  }
+  assertion_failed("a CopyFate", __FILE__, __LINE__);
+}
+
 }  // namespace
 
 std::string inject_command(const KvScales& scales, const ServingNames& names) {
@@ -83,7 +97,7 @@ std::string inject_command(const KvScales& scales, const ServingNames& names) {
 
 std::string vllm_command(const Certificate& certificate, const ServingNames& names) {
   const std::string flag = skip_flag(certificate);
-  return cat("vllm serve ", names.vllm_drops.empty() ? names.copy : names.model,
+  return cat("vllm serve ", names.vllm.use == CopyFate::Use::useless ? names.model : names.copy,
              " --kv-cache-dtype ", is_nvfp4(certificate.format) ? "nvfp4" : "fp8",
              flag.empty() ? "" : " " + flag);
 }
@@ -107,9 +121,7 @@ ScalesSummary summary_of(const KvScales& scales, const Certificate& certificate,
   } else {
     summary.ready = true;
     summary.next = inject_command(scales, names);
-    if (!names.vllm_drops.empty()) {
-      summary.next += ", for other runtimes than vLLM. vLLM: " + names.vllm_drops;
-    }
+    summary.next += fate_words(names.vllm);
     const bool all_known = certificate.layers_with(Verdict::unknown).empty();
     const bool all_fit = certificate.layers_with(Verdict::keep_16bit).empty();
     if (all_known && all_fit) summary.tone = Tone::good;

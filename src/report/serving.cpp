@@ -52,6 +52,32 @@ std::string condition(Loss loss) {
   return "Once more text confirms it: ";
 }
 
+// Words behind others, if vLLM is not known to use the scales.
+std::string doubt(const CopyFate& vllm) {
+  if (vllm.use == CopyFate::Use::unknown) {
+    return cat(" Whether it uses the scales is not known: ", vllm.why,
+               ". 'fp8kv verify --with PYTHON' asks it.");
+  }
+  return vllm.use == CopyFate::Use::no_model ? cat(" vLLM ", vllm.why, ".") : "";
+}
+
+// How to serve a model that carries the scales.
+Serving serving_of_own(const EvalReport& report, const CandidateReport& cache,
+                       const ServingNames& names) {
+  const std::string carries = cat(condition(loss_of(cache)), "The model carries these scales");
+  switch (report.vllm.use) {
+    case CopyFate::Use::used:
+    case CopyFate::Use::unknown:
+      return {cat(carries, ", and vLLM serves it.", doubt(report.vllm)),
+              {serve_command(report, cache, names.model)}};
+    case CopyFate::Use::useless:
+      return {cat(carries, ", but vLLM has no use for them: ", report.vllm.why, "."), {}};
+    case CopyFate::Use::no_model:
+      return {cat(carries, ".", doubt(report.vllm)), {}};
+  }
+  assertion_failed("a CopyFate", __FILE__, __LINE__);
+}
+
 }  // namespace
 
 Serving serving_of(const EvalReport& report) {
@@ -75,19 +101,11 @@ Serving serving_of(const EvalReport& report) {
   const ServingNames names =
       serving_names(file, report.model, cache->scales ? cache->scales->format : KvFormat::e4m3fn);
   if (is_control(*cache) || cache->scales) {
-    if (cache->policy == "checkpoint" && !report.vllm_drops.empty()) {
-      return {cat(condition(loss), "The model carries these scales, but vLLM has no use for them: ",
-                  report.vllm_drops, "."),
-              {}};
-    }
-    if (cache->policy == "checkpoint") {
-      return {cat(condition(loss), "The model carries these scales, and vLLM serves it."),
-              {serve_command(report, *cache, names.model)}};
-    }
-    if (!report.vllm_drops.empty()) {
+    if (cache->policy == "checkpoint") return serving_of_own(report, *cache, names);
+    if (report.vllm.use == CopyFate::Use::useless) {
       return {cat(condition(loss),
                   "vLLM serves the model as it is: scales in a copy would have no use. vLLM: ",
-                  report.vllm_drops, "."),
+                  report.vllm.why, "."),
               {serve_command(report, *cache, names.model)}};
     }
     std::vector<std::string> commands;
@@ -95,12 +113,16 @@ Serving serving_of(const EvalReport& report) {
     const bool per_head = cache->scales && cache->scales->per_head();
     commands.push_back(cat("fp8kv inject ", names.model, " --scales ", names.scales, " -o ",
                            names.copy, per_head ? " --for vllm" : ""));
-    commands.push_back(serve_command(report, *cache, names.copy));
+    const bool serves = report.vllm.use != CopyFate::Use::no_model;
+    if (serves) commands.push_back(serve_command(report, *cache, names.copy));
     const std::string what = is_control(*cache) ? "Scales of 1 are a control. Calibrated scales"
                                                 : cat("The scales of ", cache->name);
-    return {cat(is_control(*cache) ? "" : condition(loss), what,
-                " go into a copy of the model, and vLLM serves the copy."),
+    return {cat(is_control(*cache) ? "" : condition(loss), what, " go into a copy of the model",
+                serves ? ", and vLLM serves the copy." : ".", doubt(report.vllm)),
             commands};
+  }
+  if (report.vllm.use == CopyFate::Use::no_model) {
+    return {cat(condition(loss), cache->name, " has no scales.", doubt(report.vllm)), {}};
   }
   return {cat(condition(loss), cache->name, " has no scales. vLLM serves the model as it is."),
           {serve_command(report, *cache, names.model)}};

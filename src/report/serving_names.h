@@ -5,6 +5,7 @@
 #include <string>
 
 #include "core/cache/kv_format.h"
+#include "core/scales/copy_fate.h"
 
 namespace fp8kv {
 
@@ -14,9 +15,7 @@ struct ServingNames {
   std::string scales = "SCALES.json";
   std::string copy = "MODEL-fp8";  // the folder that inject makes
   bool drafter = false;            // no command measures its loss
-  // Set if vLLM serves every copy without its scales: "drops the scales of MLA: an FP8 cache runs
-  // with 1".
-  std::string vllm_drops = {};
+  CopyFate vllm = {};
 };
 
 // `scales` is the path of the scale file. `model` may be "" if unknown. `format`: of the scales.

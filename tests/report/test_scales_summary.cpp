@@ -33,10 +33,11 @@ TEST_CASE("summary: scales that matter are to be put into the model") {
 }
 
 TEST_CASE("summary: where vLLM drops the scales, inject is for other runtimes") {
-  const ServingNames names{.model = "m",
-                           .scales = "s.json",
-                           .copy = "m-fp8",
-                           .vllm_drops = "drops the scales of MLA: an FP8 cache runs with 1"};
+  const ServingNames names{
+      .model = "m",
+      .scales = "s.json",
+      .copy = "m-fp8",
+      .vllm = {CopyFate::Use::useless, "drops the scales of MLA: an FP8 cache runs with 1"}};
   const ScalesSummary said = summary(scales(), names);
   CHECK(said.next ==
         "fp8kv inject m --scales s.json -o m-fp8, for other runtimes than vLLM. vLLM: drops the "
@@ -44,6 +45,20 @@ TEST_CASE("summary: where vLLM drops the scales, inject is for other runtimes") 
   CHECK(said.ready);
   CHECK(vllm_command(certify(scales(), KvFormat::e4m3fn), names) ==
         "vllm serve m --kv-cache-dtype fp8");
+}
+
+TEST_CASE("summary: where it is not known what vLLM does, or it has no such model, that is said") {
+  ServingNames names{.model = "m", .scales = "s.json", .copy = "m-fp8"};
+  names.vllm = {CopyFate::Use::unknown, "its loader of this family was not run"};
+  CHECK(summary(scales(), names).next ==
+        "fp8kv inject m --scales s.json -o m-fp8. Whether vLLM uses them is not known: its loader "
+        "of this family was not run");
+  CHECK(vllm_command(certify(scales(), KvFormat::e4m3fn), names) ==
+        "vllm serve m-fp8 --kv-cache-dtype fp8");
+  names.vllm = {CopyFate::Use::no_model, "has no model of this architecture"};
+  CHECK(summary(scales(), names).next ==
+        "fp8kv inject m --scales s.json -o m-fp8, for other runtimes than vLLM. vLLM: has no model "
+        "of this architecture");
 }
 
 TEST_CASE("summary: one scale for each head needs another target of inject") {

@@ -27,7 +27,7 @@
 #include "report/text_plot.h"
 #include "scales/rules/runtime_choice.h"
 #include "scales/scale_file.h"
-#include "scales/write/dropped_scales.h"
+#include "scales/write/fate_of_copy.h"
 #include "show/colour.h"
 #include "show/output.h"
 #include "show/scales/calibration_summary.h"
@@ -156,7 +156,7 @@ ServingNames names_for(const CalibrateOptions& options, const KvScales& scales,
   ServingNames names = serving_names(options.out, options.model, scales.format);
   names.drafter = !options.target.empty();
   if (!names.drafter) {
-    names.vllm_drops = dropped_scales(checkpoint, config, choose_runtimes("vllm").front());
+    names.vllm = fate_of_copy(checkpoint, config, choose_runtimes("vllm").front());
   }
   return names;
 }

@@ -27,7 +27,7 @@
 #include "report/text_plot.h"
 #include "scales/rules/runtime_choice.h"
 #include "scales/scale_file.h"
-#include "scales/write/dropped_scales.h"
+#include "scales/write/fate_of_copy.h"
 #include "show/colour.h"
 #include "show/eval/eval_json.h"
 #include "show/eval/eval_markdown.h"
@@ -231,7 +231,7 @@ void record_model(const EvalCommandOptions& options, const Checkpoint& checkpoin
   report.model = utf8_name(options.model.string());
   report.fingerprint = fingerprint_of(model_identity(checkpoint, report.config));
   if (choice.scales) report.accepted_foreign = choice.scales->provenance.accepted_foreign;
-  report.vllm_drops = dropped_scales(checkpoint, report.config, choose_runtimes("vllm").front());
+  report.vllm = fate_of_copy(checkpoint, report.config, choose_runtimes("vllm").front());
   report.baseline.name = report.baseline.dtype_name = kv_dtype_name(baseline);
   if (options.against.empty()) return;
   report.baseline.name = cat(plain(name_of(options.against)), " ", report.baseline.dtype_name);

@@ -35,17 +35,32 @@ std::string summary_box(const ScalesSummary& summary) {
                                                "Next: " + summary.next});
 }
 
+std::string served_words(const CopyFate& vllm) {
+  switch (vllm.use) {
+    case CopyFate::Use::used:
+      return "and vLLM serves the copy.";
+    case CopyFate::Use::useless:
+      return cat("for other runtimes than vLLM. vLLM serves the model itself: ", vllm.why, ".");
+    case CopyFate::Use::unknown:
+      return cat("and vLLM serves the copy. Whether it uses the scales is not known: ", vllm.why,
+                 ".");
+    case CopyFate::Use::no_model:
+      return cat("for other runtimes than vLLM, which ", vllm.why, ".");
+  }
+  assertion_failed("a CopyFate", __FILE__, __LINE__);
+}
+
 std::string serving(const KvScales& scales, const Certificate& certificate,
                     const ScalesSummary& summary, const ScalesPage& about) {
-  const std::string& drops = about.names.vllm_drops;
-  const std::string served =
-      drops.empty()
-          ? "and vLLM serves the copy."
-          : cat("for other runtimes than vLLM. vLLM serves the model itself: ", drops, ".");
+  const CopyFate& vllm = about.names.vllm;
+  std::vector<std::string> commands = {inject_command(scales, about.names)};
+  if (vllm.use != CopyFate::Use::no_model) {
+    commands.push_back(vllm_command(certificate, about.names));
+  }
   return paragraph(cat(summary.ready ? "" : cat("Before that: ", summary.next, ". "),
-                       "The scales go into a copy of the model, ", served, " inject says what ",
-                       "other runtimes make of it, and their commands.")) +
-         command_box({inject_command(scales, about.names), vllm_command(certificate, about.names)});
+                       "The scales go into a copy of the model, ", served_words(vllm),
+                       " inject says what ", "other runtimes make of it, and their commands.")) +
+         command_box(commands);
 }
 
 std::string verdicts(const KvScales& scales, const Certificate& certificate, bool few_layers) {

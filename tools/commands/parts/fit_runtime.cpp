@@ -6,7 +6,7 @@
 #include "base/text.h"
 #include "core/cache/cache_type.h"
 #include "policy/policies.h"
-#include "scales/write/dropped_scales.h"
+#include "scales/write/fate_of_copy.h"
 
 namespace fp8kv {
 
@@ -36,9 +36,9 @@ std::string take_dropped(const Checkpoint& checkpoint, const ModelConfig& config
                          const FitRuntime& runtime, FitCommandOptions& options, Log& log) {
   // The FP8 cache of sparse attention has scales of its own there, not 1.
   if (config.indexer && config.indexer->is_dsa()) return "";
-  const std::string dropped = dropped_scales(checkpoint, config, runtime.chosen);
-  if (dropped.empty()) return "";
-  const std::string what = cat(runtime.text, ": ", dropped);
+  const CopyFate fate = fate_of_copy(checkpoint, config, runtime.chosen);
+  if (fate.use != CopyFate::Use::useless) return "";
+  const std::string what = cat(runtime.text, ": ", fate.why);
   if (!options.out.empty()) {
     throw Error(cat("--out: ", what), "leave it out: a scale file would have no use",
                 ErrorKind::usage);
@@ -46,7 +46,7 @@ std::string take_dropped(const Checkpoint& checkpoint, const ModelConfig& config
   log.note(cat("measuring scales of 1. ", what));
   options.scales.clear();
   options.policy = parse_policy("unit");
-  return dropped;
+  return fate.why;
 }
 
 }  // namespace fp8kv

@@ -1,4 +1,4 @@
-#include "scales/write/dropped_scales.h"
+#include "scales/write/fate_of_copy.h"
 
 #include "base/error.h"
 #include "core/scales/scales.h"
@@ -19,19 +19,22 @@ KvScales any_scales(const ModelConfig& config) {
 
 }  // namespace
 
-std::string dropped_scales(const Checkpoint& checkpoint, const ModelConfig& config,
-                           const ChosenRuntime& runtime) {
+CopyFate fate_of_copy(const Checkpoint& checkpoint, const ModelConfig& config,
+                      const ChosenRuntime& runtime) {
+  using Use = CopyFate::Use;
   try {
     const FactSet facts = injected_facts(checkpoint, any_scales(config), "portable");
-    if (!knows_model(facts, *runtime.column, runtime.number)) return "";
     const RuntimeRule& rule = *runtime_verdict(facts, *runtime.column, runtime.number).rule;
+    if (!knows_model(facts, *runtime.column, runtime.number)) return {Use::no_model, rule.sentence};
     // Other rules are about the form of the folder, which may have another.
-    const bool of_family = rule.families != FamilySet{};
+    if (rule.families == FamilySet{}) return {};
     const bool stops = rule.outcome == RuntimeOutcome::fails && rule.with == FactSet{Fact::scales};
-    return of_family && (stops || rule.outcome == RuntimeOutcome::ignores) ? rule.sentence : "";
+    if (stops || rule.outcome == RuntimeOutcome::ignores) return {Use::useless, rule.sentence};
+    if (rule.outcome == RuntimeOutcome::unknown) return {Use::unknown, rule.sentence};
+    return {};
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::interrupted) throw;
-    return "";
+    return {};
   }
 }
 
