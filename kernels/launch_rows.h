@@ -66,12 +66,19 @@ void amax(Stream stream, const ConstElements& x, uint64_t* out);
 // x = x * sigmoid(gates), row by row.   x [n, dim]; gates [n]
 void gate_rows(Stream stream, const Matrix& x, const float* gates);
 
-// See Backend's ops of the same names. `weight` and `like` have x's type.
-void scale_columns(Stream stream, const Matrix& x, const void* weight);
+// See ColumnFactors.
+struct ColumnWeights {
+  const void* weight = nullptr;  // [dim]
+  float offset = 0.0f;
+  bool weight_f32 = false;  // else x's type
+};
+
+// See Backend's ops of the same names. `like` has x's type.
+void scale_columns(Stream stream, const Matrix& x, const ColumnWeights& by);
 void match_rms(Stream stream, const Matrix& x, const void* like);
 void cut_below(Stream stream, const Matrix& x, float deviations);
 
-// See Backend::mix_streams. REQUIRES up to kMostStreams.
+// See Backend::mix_streams. REQUIRES up to kMostMixed.
 struct StreamMix {
   int64_t rows = 0;
   int64_t from = 0;

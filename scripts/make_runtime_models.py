@@ -74,8 +74,10 @@ MptForCausalLM mpt
 MPTForCausalLM mpt
 MiMoV2FlashForCausalLM mimo_v2_flash
 MuseGlimmerForConditionalGeneration muse_glimmer
+MuseSparkForConditionalGeneration muse_spark
 OlmoHybridForCausalLM olmo_hybrid
 KimiLinearForCausalLM kimi_linear
+KimiK3ForConditionalGeneration kimi_k3
 LagunaForCausalLM laguna
 MiniMaxM3SparseForConditionalGeneration minimax_m3_vl
 MiniMaxForCausalLM minimax

@@ -101,7 +101,7 @@ class GpuBackend final : public Backend {
   void add(const TensorView& x, const ConstTensorView& y, float multiplier) override;
   void scale(const TensorView& x, float multiplier, float cap) override;
   void amax(const ConstTensorView& x, const TensorView& out) override;
-  void scale_columns(const TensorView& x, const ConstTensorView& weight) override;
+  void scale_columns(const TensorView& x, const ColumnFactors& factors) override;
   void mix_streams(const ConstTensorView& x, const ConstTensorView& shares, const StreamSum& how,
                    const TensorView& y) override;
   void hyper_shares(const HyperRows& rows, const HyperConfig& config,

@@ -10,13 +10,15 @@ Matrix matrix_of(const TensorView& x) {
 
 }  // namespace
 
-void GpuBackend::scale_columns(const TensorView& x, const ConstTensorView& weight) {
+void GpuBackend::scale_columns(const TensorView& x, const ColumnFactors& factors) {
   if (x.shape.elements() == 0) return;
-  require(
-      is_compute_dtype(x.dtype) && weight.dtype == x.dtype && weight.shape.elements() == x.shape[1],
-      "scale_columns", "needs a weight for each column, of one type with x");
+  const ConstTensorView& weight = factors.weight;
+  require(is_compute_dtype(x.dtype) && (weight.dtype == x.dtype || weight.dtype == DType::f32) &&
+              weight.shape.elements() == x.shape[1],
+          "scale_columns", "needs a weight for each column, in f32 or of one type with x");
   require_grid(x.shape.elements(), "scale_columns");
-  FP8KV_GPU::scale_columns(device_.stream(), matrix_of(x), weight.data);
+  FP8KV_GPU::scale_columns(device_.stream(), matrix_of(x),
+                           {weight.data, factors.offset, weight.dtype == DType::f32});
 }
 
 void GpuBackend::mix_streams(const ConstTensorView& x, const ConstTensorView& shares,
@@ -25,8 +27,8 @@ void GpuBackend::mix_streams(const ConstTensorView& x, const ConstTensorView& sh
   const StreamMix mix{x.shape[0], x.shape[1], y.shape[1], x.shape[2]};
   require(x.dtype == y.dtype && is_compute_dtype(x.dtype) && shares.dtype == DType::f32,
           "mix_streams", "needs one type of f32, f16 and bf16, and shares in f32");
-  require(y.shape[0] == mix.rows && y.shape[2] == mix.dim && mix.from <= kMostStreams &&
-              mix.to <= kMostStreams && shares.shape == Shape{mix.rows, mix.to * mix.from},
+  require(y.shape[0] == mix.rows && y.shape[2] == mix.dim && mix.from <= kMostMixed &&
+              mix.to <= kMostMixed && shares.shape == Shape{mix.rows, mix.to * mix.from},
           "mix_streams", "shapes do not fit");
   require_grid(x.shape.elements(), "mix_streams");
   FP8KV_GPU::mix_streams(device_.stream(), {x.dtype, x.data, shares.as<const float>(), y.data}, how,

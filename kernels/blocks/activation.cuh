@@ -30,6 +30,10 @@ __device__ inline float activated(float x) {
 
 // See ClampedSwiglu.
 __device__ inline float clamped(const ClampedSwiglu& how, float gate, float up) {
+  if (how.form == SwigluForm::situ) {
+    const float g = how.alpha * tanh_exact(gate / how.alpha) * activated<Activation::sigmoid>(gate);
+    return g * (how.limit * tanh_exact(up / how.limit));
+  }
   const float above = up < -how.limit ? -how.limit : up;
   const float u = above > how.limit ? how.limit : above;
   if (how.form == SwigluForm::after) {

@@ -13,12 +13,13 @@ constexpr int kThreads = 256;
 constexpr int kWarps = kThreads / kWarp;
 
 // One element per thread.
-template <typename T>
-__global__ void scale_columns_kernel(T* x, const T* weight, int64_t count, int64_t dim) {
+template <typename T, typename W>
+__global__ void scale_columns_kernel(T* x, const W* weight, float offset, int64_t count,
+                                     int64_t dim) {
   after_previous();
   const int64_t at = int64_t{block_index().x} * kThreads + thread_index();
   if (at >= count) return;
-  x[at] = T::of(x[at].value() * weight[at % dim].value());
+  x[at] = T::of(x[at].value() * (weight[at % dim].value() + offset));
 }
 
 // One column of a row per thread, for all streams: y may be x.
@@ -32,11 +33,11 @@ __global__ void mix_streams_kernel(const T* x, const float* shares, StreamSum ho
   x += row * mix.from * mix.dim + column;
   y += row * mix.to * mix.dim + column;
   shares += row * mix.to * mix.from;
-  float read[kMostStreams];
-  for (int k = 0; k < kMostStreams; ++k) read[k] = k < mix.from ? x[k * mix.dim].value() : 0.0f;
+  float read[kMostMixed];
+  for (int k = 0; k < kMostMixed; ++k) read[k] = k < mix.from ? x[k * mix.dim].value() : 0.0f;
   for (int64_t s = 0; s < mix.to; ++s) {
     float sum = 0.0f;
-    for (int k = 0; k < kMostStreams; ++k) {
+    for (int k = 0; k < kMostMixed; ++k) {
       if (k < mix.from) sum = fused(shares[s * mix.from + k] + how.more, read[k], sum);
     }
     y[s * mix.dim] = T::of(how.onto ? y[s * mix.dim].value() + sum : sum);
@@ -118,11 +119,14 @@ constexpr size_t kSharedBytes = 2 * ((kWarps * sizeof(float) + 15) / 16 * 16);
 
 }  // namespace
 
-void scale_columns(Stream stream, const Matrix& x, const void* weight) {
+void scale_columns(Stream stream, const Matrix& x, const ColumnWeights& by) {
   const int64_t count = x.rows * x.cols;
   with_compute_type(x.dtype, [&]<typename T>(T) {
-    launch("scale_columns", scale_columns_kernel<T>, grid_for(count), kThreads, 0, stream,
-           static_cast<T*>(x.data), static_cast<const T*>(weight), count, x.cols);
+    const auto scale = [&]<typename W>(W) {
+      launch("scale_columns", scale_columns_kernel<T, W>, grid_for(count), kThreads, 0, stream,
+             static_cast<T*>(x.data), static_cast<const W*>(by.weight), by.offset, count, x.cols);
+    };
+    by.weight_f32 ? scale(F32()) : scale(T());
   });
 }
 

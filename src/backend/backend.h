@@ -188,13 +188,12 @@ class Backend : public BackendMemory {
   // all numbers.   x [n, dim] activation dtype; out [1] u64
   virtual void amax(const ConstTensorView& x, const TensorView& out) = 0;
 
-  // Multiplies each row of x by weight, element by element.   x [n, dim] activation dtype; weight
-  // [dim], model dtype
-  virtual void scale_columns(const TensorView& x, const ConstTensorView& weight) = 0;
+  // Multiplies each row of x by the factors of its columns.   x [n, dim] activation dtype
+  virtual void scale_columns(const TensorView& x, const ColumnFactors& factors) = 0;
 
   // For each row: y[s] += sum over k of (shares[s * count + k] + how.more) * x[k]; y may be x.
   // Without how.onto, y[s] becomes that sum.   x [n, count, dim], y [n, any, dim] activation dtype,
-  // both of at most kMostStreams; shares [n, any * count] f32
+  // both of at most kMostMixed; shares [n, any * count] f32
   virtual void mix_streams(const ConstTensorView& x, const ConstTensorView& shares,
                            const StreamSum& how, const TensorView& y) = 0;
 

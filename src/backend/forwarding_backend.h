@@ -111,8 +111,8 @@ class ForwardingBackend : public Backend {
   void scale(const TensorView& x, float multiplier, float cap) override {
     inner_.scale(x, multiplier, cap);
   }
-  void scale_columns(const TensorView& x, const ConstTensorView& weight) override {
-    inner_.scale_columns(x, weight);
+  void scale_columns(const TensorView& x, const ColumnFactors& factors) override {
+    inner_.scale_columns(x, factors);
   }
   void mix_streams(const ConstTensorView& x, const ConstTensorView& shares, const StreamSum& how,
                    const TensorView& y) override {

@@ -87,7 +87,7 @@ void MeasuringBackend::add(const TensorView&, const ConstTensorView&, float) {
 void MeasuringBackend::scale(const TensorView&, float, float) {
   computes_nothing();
 }
-void MeasuringBackend::scale_columns(const TensorView&, const ConstTensorView&) {
+void MeasuringBackend::scale_columns(const TensorView&, const ColumnFactors&) {
   computes_nothing();
 }
 void MeasuringBackend::mix_streams(const ConstTensorView&, const ConstTensorView&, const StreamSum&,

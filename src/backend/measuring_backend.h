@@ -46,7 +46,7 @@ class MeasuringBackend final : public Backend {
   void add(const TensorView&, const ConstTensorView&, float) override;
   void scale(const TensorView&, float, float) override;
   void amax(const ConstTensorView&, const TensorView&) override;
-  void scale_columns(const TensorView&, const ConstTensorView&) override;
+  void scale_columns(const TensorView&, const ColumnFactors&) override;
   void mix_streams(const ConstTensorView&, const ConstTensorView&, const StreamSum&,
                    const TensorView&) override;
   void hyper_shares(const HyperRows&, const HyperConfig&, const HyperShares&) override;

@@ -78,6 +78,12 @@ struct Norm {
   std::optional<ConstTensorView> bias = {};  // [dim], the weight's dtype; `layer` only
 };
 
+// Column i is multiplied by weight[i] + offset.
+struct ColumnFactors {
+  ConstTensorView weight = {};  // [dim], model dtype or f32
+  float offset = 0.0f;
+};
+
 // How rows enter products: normalised, or unchanged.
 struct InputNorm {
   std::optional<Norm> norm;

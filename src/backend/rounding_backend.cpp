@@ -102,8 +102,8 @@ void RoundingBackend::scale(const TensorView& x, float multiplier, float cap) {
   round(x);
 }
 
-void RoundingBackend::scale_columns(const TensorView& x, const ConstTensorView& weight) {
-  inner().scale_columns(x, weight);
+void RoundingBackend::scale_columns(const TensorView& x, const ColumnFactors& factors) {
+  inner().scale_columns(x, factors);
   round(x);
 }
 

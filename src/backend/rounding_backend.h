@@ -39,7 +39,7 @@ class RoundingBackend final : public ForwardingBackend {
   void gate_rows(const TensorView& x, const ConstTensorView& gates) override;
   void add(const TensorView& x, const ConstTensorView& y, float multiplier) override;
   void scale(const TensorView& x, float multiplier, float cap) override;
-  void scale_columns(const TensorView& x, const ConstTensorView& weight) override;
+  void scale_columns(const TensorView& x, const ColumnFactors& factors) override;
   void mix_streams(const ConstTensorView& x, const ConstTensorView& shares, const StreamSum& how,
                    const TensorView& y) override;
   void match_rms(const TensorView& x, const ConstTensorView& like) override;

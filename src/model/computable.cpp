@@ -313,6 +313,15 @@ void check_experts(const ModelConfig& config) {
     refuse(config, "the router also weighs experts that every token goes to",
            "a choice bias, one group, no biases of experts, and others to choose");
   }
+  if (experts.each_norm &&
+      (experts.beside_dense || experts.identities > 0 || experts.routing.weigh_input ||
+       experts.routing.per_token > kMostMixed)) {
+    refuse(config, "the outputs of experts are normed one by one",
+           cat(kMostMixed, " experts of a token at most, which weigh outputs"));
+  }
+  if ((experts.inner_norm || experts.inner_out_norm) && experts.inner_dim == 0) {
+    refuse(config, "experts have norms of a narrowed stream", "one that is narrowed");
+  }
   if (experts.beside_dense != experts.router_norm) {
     refuse(config, "the router has a norm of its own, or experts are beside a dense part",
            "both or neither");

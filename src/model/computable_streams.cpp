@@ -68,6 +68,56 @@ void check_hyper(const ModelConfig& config) {
   }
 }
 
+// Checks that attention residuals are in blocks for which the forward pass computes them.
+void check_attn_res(const ModelConfig& config) {
+  if (config.attn_res_block == 0) return;
+  const BlockConfig& block = config.block;
+  const int64_t sources = 1 + config.attn_res_blocks(config.n_layers());
+  if (config.attn_res_block < 0 || sources > kMostMixed) {
+    refuse_computing(config, cat("attention residuals have ", sources, " sources"),
+                     cat("2 to ", kMostMixed));
+  }
+  const bool others = config.streams || config.hyper || config.has_shortcut() ||
+                      config.layer_input_dim > 0 || config.laurel_rank > 0 || config.short_convs;
+  const bool multiplied = block.residual_multiplier != 1.0 ||
+                          block.attention_out_multiplier != 1.0 || block.down_multiplier != 1.0 ||
+                          (config.recurrence && config.recurrence->multipliers.out != 1.0);
+  const bool of_experts =
+      config.experts && (config.experts->beside_dense || config.experts->post_norm ||
+                         config.experts->multiplier != 1.0);
+  if (others || multiplied || of_experts || block.layer_scale || block.parallel ||
+      block.norm_place != NormPlace::before) {
+    refuse_computing(config, "attention residuals are around blocks of another kind",
+                     "one stream, plain outputs, and norms before the blocks alone");
+  }
+  for (int64_t index = 0; index < config.n_layers(); ++index) {
+    if (config.attends(index) != config.keeps_state(index) &&
+        config.layer(index).feed_forward != FeedForward::none)
+      continue;
+    refuse_computing(config, cat("layer ", index, " has attention residuals"),
+                     "attention or a state, and a feed-forward part");
+  }
+}
+
+// Checks that residual gates and norms of heads are in blocks for which the forward pass computes
+// them.
+void check_residual_gates(const ModelConfig& config) {
+  const BlockConfig& block = config.block;
+  const bool around = block.norm_place == NormPlace::around && !block.parallel;
+  const bool plain = !config.streams && !config.hyper && config.laurel_rank == 0 &&
+                     !config.has_shortcut() && !config.recurrence;
+  const bool gates =
+      block.gate_temperature > 0.0 || block.bare_attn_post_norm || block.ffn_post_weighs_first;
+  if (gates && (!around || !plain)) {
+    refuse_computing(config, "gates or norms of another kind are where outputs meet the stream",
+                     "attention and feed-forward parts in turn, with norms around both");
+  }
+  if (block.attended_norm && (config.latent || config.shared_row)) {
+    refuse_computing(config, "the heads of a latent's output are normed",
+                     "attention with V of its own");
+  }
+}
+
 // Checks that tables of experts are in layers that get the tokens' rows of them.
 void check_expert_tables(const ModelConfig& config) {
   if (!config.experts || config.experts->table_layers == 0) return;
@@ -137,6 +187,8 @@ void check_streams_computable(const ModelConfig& config) {
   check_carried(config);
   check_streams(config);
   check_hyper(config);
+  check_attn_res(config);
+  check_residual_gates(config);
   check_expert_tables(config);
   check_shortcut(config);
   check_ngrams(config);

@@ -58,6 +58,7 @@ Forward::Forward(Backend& backend, const ModelConfig& config, int64_t max_rows,
   k_ = memory_.rows(k_size);
   v_ = memory_.rows(v_size);
   attended_ = memory_.rows(attended_size);
+  if (config.block.attended_norm) attended_normed_ = memory_.rows(attended_size);
   if (config.block.attention_gate != AttentionGate::none) attention_gate_.emplace(memory_, config);
   if (any_dense) dense_.emplace(memory_, config, hidden_dim);
   if (config.layer_input_dim > 0) layer_gate_ = memory_.rows(config.layer_input_dim);
@@ -70,11 +71,12 @@ Forward::Forward(Backend& backend, const ModelConfig& config, int64_t max_rows,
   }
   if (config.streams) streams_.emplace(memory_, config);
   if (config.hyper) hyper_.emplace(memory_, config);
+  if (config.attn_res_block > 0) attn_res_.emplace(memory_, config);
   if (config.ngrams) ngrams_.emplace(memory_, config);
   if (config.has_shortcut()) shortcut_.emplace(memory_, config);
   if (config.laurel_rank > 0) laurel_.emplace(memory_, config);
   if (config.distances) distances_.emplace(memory_, config, max_positions);
-  if (config.experts || config.hyper || config.short_convs || config.block.ffn_scale ||
+  if (config.experts || config.hyper || attn_res_ || config.short_convs || config.block.ffn_scale ||
       !all_add_plainly(config)) {
     output_ = memory_.rows(config.dim);
   }
@@ -94,7 +96,9 @@ void Forward::add_ngrams(const LayerWeights& weights, const TensorView& x, const
 
 TensorView Forward::recur(const LayerWeights& weights, const ConstTensorView& rows,
                           const Batch& batch, const LayerState& state) {
-  const ConstTensorView x = hyper_ ? hyper_->read(weights.attn_hyper.value(), rows) : rows;
+  const ConstTensorView x = hyper_      ? hyper_->read(weights.attn_hyper.value(), rows)
+                            : attn_res_ ? attn_res_->read(weights.attn_res.value(), rows)
+                                        : rows;
   const double multiplier = config_.recurrence->multipliers.in;
   return state_->run(*weights.state, entered(x, attn_input(weights, x.shape[0]), multiplier), batch,
                      state);
@@ -139,6 +143,7 @@ AttentionInputs Forward::project(int64_t index, const LayerWeights& weights, con
   if (streams_) streams_->predict(*weights.streams, rows);
   const TensorView x = streams_    ? streams_->active(rows)
                        : hyper_    ? hyper_->read(weights.attn_hyper.value(), rows)
+                       : attn_res_ ? attn_res_->read(weights.attn_res.value(), rows)
                        : shortcut_ ? shortcut_->stream(rows)
                                    : rows;
   const int64_t n = x.shape[0];
@@ -274,6 +279,8 @@ void Forward::head(const HeadWeights& weights, const TensorView& x, const ConstT
     streams_->merge(weights.streams, x, rows, chosen);
   } else if (hyper_) {
     hyper_->merge(weights.hyper, x, rows, chosen);
+  } else if (attn_res_) {
+    attn_res_->merge(weights.attn_res.value(), x, rows, chosen);
   } else if (shortcut_) {
     shortcut_->merge(x, rows, chosen);
   } else {

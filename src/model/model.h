@@ -22,6 +22,7 @@
 #include "model/parts/short_convs.h"
 #include "model/parts/sparse/indexer.h"
 #include "model/parts/state.h"
+#include "model/parts/streams/attn_res.h"
 #include "model/parts/streams/hyper.h"
 #include "model/parts/streams/ngram_forward.h"
 #include "model/parts/streams/shortcut.h"
@@ -119,7 +120,9 @@ class Forward {
     const std::optional<Norm>& norm;  // of the output, or with NormPlace::carried of the stream
     double multiplier = 1.0;
     std::optional<OutputConv> conv = {};
-    double stream_factor = 1.0;  // with NormPlace::carried
+    double stream_factor = 1.0;              // with NormPlace::carried
+    const ColumnFactors* factors = nullptr;  // multiply the output before its norm
+    const ResidualGate* gate = nullptr;
   };
   static BlockEnd attn_end(const LayerWeights& weights, double multiplier, double stream_factor);
   InputNorm attn_input(const LayerWeights& weights, int64_t rows) const;
@@ -130,10 +133,15 @@ class Forward {
                      const LayerStep& step);
   void finish_hyper(const LayerWeights& weights, const MixedRows& mixed, const TensorView& rows,
                     const LayerStep& step);
+  void finish_attn_res(const LayerWeights& weights, const MixedRows& mixed, const TensorView& rows,
+                       const LayerStep& step);
+  TensorView made_output(const LayerWeights& weights, const MixedRows& mixed,
+                         const ConstTensorView& x);
   void finish_shortcut(const LayerWeights& weights, const MixedRows& mixed, const TensorView& rows,
                        const LayerStep& step);
   ConstTensorView heads_output(const LayerWeights& weights, const ConstTensorView& attended,
                                const ConstTensorView& x);
+  ConstTensorView normed_heads(const Norm& norm, const ConstTensorView& attended);
   void add_attended(const LayerWeights& weights, const ConstTensorView& attended,
                     const TensorView& x, const LayerStep& step);
   TensorView hidden(const LayerWeights& weights, const TensorView& x);
@@ -161,15 +169,17 @@ class Forward {
   std::optional<IndexerForward> indexer_;
   std::optional<StreamsForward> streams_;
   std::optional<HyperForward> hyper_;
+  std::optional<AttnResForward> attn_res_;
   std::optional<NgramForward> ngrams_;
   std::optional<ShortcutForward> shortcut_;
   std::optional<LaurelForward> laurel_;
   std::optional<AttentionGateForward> attention_gate_;
   std::optional<DistanceForward> distances_;
-  Tensor output_;      // [max_rows, dim]: of a block that is not added to the stream unchanged
-  Tensor layer_gate_;  // [max_rows, layer_input_dim]: see LayerInput
-  Tensor mixed_;       // [max_rows, dim]: output of experts beside a dense part or attention
-  Tensor down_;        // [max_rows, embed_dim]: before the logits, if embed_dim is not dim
+  Tensor output_;           // [max_rows, dim]: of a block that is not added to the stream unchanged
+  Tensor layer_gate_;       // [max_rows, layer_input_dim]: see LayerInput
+  Tensor attended_normed_;  // like attended_; with BlockConfig::attended_norm
+  Tensor mixed_;            // [max_rows, dim]: output of experts beside a dense part or attention
+  Tensor down_;             // [max_rows, embed_dim]: before the logits, if embed_dim is not dim
   std::optional<Tensor> score_bias_;  // [n_heads, max_positions] f32
 };
 

@@ -8,12 +8,22 @@
 
 namespace fp8kv {
 
+namespace {
+
+template <typename T>
+const T* pointer_to(const std::optional<T>& value) {
+  return value ? &*value : nullptr;
+}
+
+}  // namespace
+
 Forward::BlockEnd Forward::attn_end(const LayerWeights& weights, double multiplier,
                                     double stream_factor) {
   const bool carried = weights.norm_place == NormPlace::carried;
   BlockEnd end{weights.norm_place, carried ? weights.attn_norm : weights.attn_post_norm,
                multiplier};
   end.stream_factor = stream_factor;
+  end.gate = pointer_to(weights.attn_residual_gate);
   return end;
 }
 
@@ -28,6 +38,7 @@ void Forward::finish(const LayerWeights& weights, const MixedRows& mixed, const 
         layer_input_term(weights.input.value(), step.input.value(), active), x);
   }
   if (hyper_) return finish_hyper(weights, mixed, x, step);
+  if (attn_res_) return finish_attn_res(weights, mixed, x, step);
   if (shortcut_) return finish_shortcut(weights, mixed, x, step);
   finish_stream(weights, mixed, x, step);
   if (weights.input) {
@@ -40,14 +51,34 @@ void Forward::finish(const LayerWeights& weights, const MixedRows& mixed, const 
 void Forward::finish_hyper(const LayerWeights& weights, const MixedRows& mixed,
                            const TensorView& rows, const LayerStep& step) {
   const TensorView x = hyper_->read(weights.attn_hyper.value(), rows);
-  const TensorView mixed_rows =
-      mixed.read ? product(weights.state->out, *mixed.read)
-                 : product(weights.o, heads_output(weights, mixed.attended.value(), x));
-  hyper_->write(mixed_rows, rows);
+  hyper_->write(made_output(weights, mixed, x), rows);
   const TensorView in = hyper_->read(weights.ffn_hyper.value(), rows);
   hyper_->write(
       weights.experts ? mix(weights, in, step.input) : product(weights.down, hidden(weights, in)),
       rows);
+}
+
+// The rest of a layer with attention residuals. Other rows may have been read since `project`.
+void Forward::finish_attn_res(const LayerWeights& weights, const MixedRows& mixed,
+                              const TensorView& rows, const LayerStep& step) {
+  const AttnResWeights& before = weights.attn_res.value();
+  const TensorView made = made_output(weights, mixed, attn_res_->read(before, rows));
+  if (weights.starts_block) {
+    attn_res_->begin(before.sources, made, rows);
+  } else {
+    attn_res_->write(made, rows);
+  }
+  const TensorView in = attn_res_->read(weights.ffn_res.value(), rows);
+  attn_res_->write(
+      weights.experts ? mix(weights, in, step.input) : product(weights.down, hidden(weights, in)),
+      rows);
+}
+
+// The output of attention or of a state.   x: the rows that it read
+TensorView Forward::made_output(const LayerWeights& weights, const MixedRows& mixed,
+                                const ConstTensorView& x) {
+  return mixed.read ? product(weights.state->out, *mixed.read)
+                    : product(weights.o, heads_output(weights, mixed.attended.value(), x));
 }
 
 // The rest of a layer where the output of experts joins the stream one layer later.
@@ -83,6 +114,8 @@ void Forward::finish_stream(const LayerWeights& weights, const MixedRows& mixed,
   BlockEnd end{weights.ffn_norm_place, carried ? weights.ffn_norm : weights.ffn_post_norm,
                multiplier * weights.ffn_scale};
   end.stream_factor = config_.block.stream_factors.feed_forward;
+  end.factors = pointer_to(weights.ffn_post_factors);
+  end.gate = pointer_to(weights.ffn_residual_gate);
   if (weights.short_convs) {
     end.conv = {short_conv(weights.short_convs->ffn, step.state.short_ffn), step.batch};
   }
@@ -103,7 +136,18 @@ ConstTensorView Forward::heads_output(const LayerWeights& weights, const ConstTe
                        Shape{x.shape[0], attended.shape.elements() / x.shape[0]}};
   if (latent_) flat = latent_->values(*weights.latent, attended);
   if (shared_row_) flat = shared_row_->output(weights.shared_row.value(), attended);
+  if (weights.attended_norm) flat = normed_heads(*weights.attended_norm, flat);
   return weights.attn_gate ? gated(weights, flat, x) : flat;
+}
+
+// Norms every head of attention's output [n, heads * size].
+ConstTensorView Forward::normed_heads(const Norm& norm, const ConstTensorView& attended) {
+  const int64_t n = attended.shape[0], width = attended.shape[1];
+  const int64_t size = norm.weight.shape[0];
+  const TensorView out = view_of(attended_normed_, n, width);
+  const Shape heads{n * width / size, size};
+  backend_.norm({attended.data, attended.dtype, heads}, norm, reshaped(out, heads));
+  return out;
 }
 
 // Adds attention's output to the stream.
@@ -199,7 +243,12 @@ void Forward::add_output(const Linear& linear, const ConstTensorView& from, cons
 // The residual connection for a block's output in memory of its own.
 void Forward::join(const TensorView& output, const BlockEnd& end, const TensorView& x) {
   if (end.conv) backend_.causal_conv(output, end.conv->conv, end.conv->batch);
+  if (end.factors != nullptr) backend_.scale_columns(output, *end.factors);
   if (norms_output(end.place)) backend_.norm(output, end.norm.value(), output);
+  if (end.gate != nullptr) {
+    backend_.scale_columns(x, end.gate->stream);
+    backend_.scale_columns(output, end.gate->output);
+  }
   if (end.place == NormPlace::carried) {
     backend_.norm(x, end.norm.value(), x);
     multiply(x, end.stream_factor);

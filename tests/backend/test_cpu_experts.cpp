@@ -297,7 +297,7 @@ TEST_CASE("experts: with biases and clamped they equal plain loops in double pre
 
 TEST_CASE("experts: clamped in other forms they equal plain loops in double precision") {
   for (const DType dtype : {DType::f32, DType::bf16}) {
-    for (const SwigluForm form : {SwigluForm::silu, SwigluForm::after}) {
+    for (const SwigluForm form : {SwigluForm::silu, SwigluForm::after, SwigluForm::situ}) {
       for (const int64_t rows : {1, 40}) {
         Scene scene(rows, 5, 37, 71, 3, dtype);
         scene.swiglu = ClampedSwiglu{.limit = 0.4f, .form = form};

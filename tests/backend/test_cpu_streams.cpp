@@ -39,13 +39,16 @@ TEST_CASE("scale_columns: every column has a factor of its own, of any type") {
     const test::Elements weight(random_floats(2, 33), dtype, Shape{33});
     const test::Elements wide(random_floats(2, 33), DType::f32, Shape{33});
     const Tensor rows = test::tensor_of(*backend, x, {kRows, 33});
-    backend->scale_columns(rows.view(), weight.view());
+    const float offset = dtype == DType::f16 ? 1.0f : 0.0f;
+    backend->scale_columns(rows.view(), {weight.view(), offset});
     std::vector<double> expected, allowed;
     for (size_t i = 0; i < x.size(); ++i) {
-      expected.push_back(double{x[i]} * double{wide.view().as<const float>()[i % 33]});
-      // Errors of weights with 8, 11 or 24 bits, and of a product.
+      const double factor = double{wide.view().as<const float>()[i % 33]};
+      expected.push_back(double{x[i]} * (factor + double{offset}));
+      // Errors of weights with 8, 11 or 24 bits, of a sum, and of a product.
       const double bits = dtype == DType::bf16 ? 0x1p-8 : dtype == DType::f16 ? 0x1p-11 : 0;
-      allowed.push_back(std::abs(expected.back()) * (bits * 1.01 + kUnitF32) + 1e-7 * bits);
+      allowed.push_back(std::abs(double{x[i]} * factor) * bits * 1.01 +
+                        std::abs(expected.back()) * 2 * kUnitF32 + 1e-7 * bits);
     }
     test::expect_close(test::floats_of(*backend, rows.view()), expected, allowed);
   }
@@ -57,7 +60,7 @@ TEST_CASE("mix_streams: adds to each stream its shares of all, in place too") {
   struct Sizes {
     int64_t from, to;
   };
-  for (const auto& [from, to] : {Sizes{4, 4}, {1, 4}, {8, 3}, {2, 2}}) {
+  for (const auto& [from, to] : {Sizes{4, 4}, {1, 4}, {16, 3}, {2, 2}}) {
     CAPTURE(from);
     CAPTURE(to);
     const std::vector<float> x = random_floats(3, kRows * from * kDim);
@@ -140,7 +143,8 @@ TEST_CASE("xielu: what double precision gives on both sides of 0") {
 TEST_CASE("clamped_swiglu: every form is what double precision gives") {
   const auto backend = make_cpu_backend(1);
   const std::vector<float> gates = {-7, -0.5f, 0, 0.5f, 3, 90}, ups = {2, -0.25f, 5, -9, 0.5f, 1};
-  for (const SwigluForm form : {SwigluForm::plus_one, SwigluForm::silu, SwigluForm::after}) {
+  for (const SwigluForm form :
+       {SwigluForm::plus_one, SwigluForm::silu, SwigluForm::after, SwigluForm::situ}) {
     const ClampedSwiglu how{.alpha = 1.3f, .limit = 0.75f, .form = form};
     const Tensor rows = test::tensor_of(*backend, gates, {2, 3});
     backend->clamped_swiglu(how, rows.view(), test::tensor_of(*backend, ups, {2, 3}).view());

@@ -5,6 +5,7 @@
 
 #include <doctest/doctest.h>
 
+#include "base/text.h"
 #include "config/architectures.h"
 #include "config/describe/window_keys.h"
 #include "config/foreign_keys.h"
@@ -124,7 +125,7 @@ TEST_CASE("known keys: every key of what transformers writes for the families is
     CAPTURE(name);
     JsonWriter text;
     text.value(test::family_golden(name).at("config"));
-    CHECK(parse_config(text.text()).unknown_keys == Keys{});
+    CHECK(join(parse_config(text.text()).unknown_keys) == "");
   }
 }
 

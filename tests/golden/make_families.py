@@ -720,8 +720,8 @@ def spread(name, shape, config):
     if name.endswith("act_fn.eps"):
         return -0.3, 0.2
     if len(shape) == 1:
-        less_one = config["model_type"].startswith(("gemma", "qwen3_next", "qwen3_5", "qwen4_exp", "minimax_m3", "step3p", "muse_glimmer")) and "linear_attn.norm" not in name
-        less_one = less_one and not (config["model_type"] == "muse_glimmer" and name.endswith("language_model.norm.weight"))
+        less_one = config["model_type"].startswith(("gemma", "qwen3_next", "qwen3_5", "qwen4_exp", "minimax_m3", "step3p", "muse_")) and "linear_attn.norm" not in name
+        less_one = less_one and not (config["model_type"].startswith("muse_") and name.endswith("language_model.norm.weight"))
         less_one = less_one and not config["model_type"].startswith(("gemma3n", "gemma4"))
         return (0.0 if less_one else 1.0), 0.4
     if "embed" in name or name.endswith(("wte.weight", "wpe.weight")):
@@ -772,6 +772,9 @@ def model_class(config):
     if config["architectures"][0] == "DeciLMForCausalLM":
         from deci_model import DeciLMForCausalLM
         return DeciLMForCausalLM
+    if config["architectures"][0] == "KimiK3ForCausalLM":
+        from kimi_k3_model import KimiK3ForCausalLM
+        return KimiK3ForCausalLM
     return getattr(transformers, config["architectures"][0])
 
 
@@ -853,6 +856,9 @@ def stand_in(config):
                 "vision_config": {**config["vision_config"], "model_type": "internvl_vision"}}
     if of == "InternVLChatModel":
         return {**config["llm_config"], "torch_dtype": "float32"}
+    if of == "KimiK3ForConditionalGeneration":
+        text = config["text_config"]
+        return {**text, "architectures": ["KimiK3ForCausalLM"], "hidden_act": "silu", "situ": text["hidden_act"] == "situ"}
     if of == "KimiK25ForConditionalGeneration":
         return {**config, "architectures": ["Kimi_K25ForConditionalGeneration"],
                 "text_config": {**config["text_config"], "model_type": "deepseek_v3"}}
@@ -896,6 +902,8 @@ def published_name(name, config):
         name = name.replace(old, new)
     if of == "BailingMoeV3ForCausalLM" and ".attention.dense." in name and (int(name.split(".")[2]) + 1) % config["layer_group_size"]:
         name = name.replace(".attention.dense.", ".attention.o_proj.")
+    if of == "KimiK3ForConditionalGeneration":
+        name = "language_model." + published_hybrid(name, [], stand_in(config))[0]
     if of == "KimiK25ForConditionalGeneration":  # 5.23 renames the layers of both parts as it saves
         name = name.replace("language_model.model.blocks.", "language_model.model.layers.")
     return name
@@ -914,7 +922,7 @@ def published_hybrid(name, shape, config):
         name = re.sub(r"hc_pre\.(hc_\w+_layer)", r"\1.hc_pre", name).replace("hc_pre.hc_head.", "hc_head.").replace("hc_head.hc_pre.", "hc_head.")
         name = re.sub(r"(mlp|shared_experts)\.linear_gate", r"\1.gate_proj", name)
     if config["model_type"] == "kimi_linear" and ".block_sparse_moe." in name and not any(
-            part in name for part in (".experts.", ".gate.", "shared_experts.")):
+            part in name for part in (".experts.", ".gate.", "shared_experts.", "routed_expert_")):
         name = name.replace(".block_sparse_moe.", ".mlp.")
     if config["model_type"] == "olmo_hybrid":
         name = name.replace("attention_layer_norm", "input_layernorm").replace("feedforward_layer_norm", "post_attention_layernorm")

@@ -125,7 +125,28 @@ def muse(text, **more):
                        image_token_id=0, video_token_id=0, **more)
 
 
+# The parts beside the language model are as small as they can be.
+SPARK_AUDIO = {"patch_sizes": [2], "hidden_sizes": [8], "depths": [1], "num_hidden_layers": 1, "mlp_ratio": 1.0, "conv_kernel_size": 3,
+               "model_type": "muse_spark_audio"}
+SPARK = {**without(MUSE, "hidden_activation"), "architectures": ["MuseSparkForConditionalGeneration"], "model_type": "muse_spark_text",
+         "hidden_act": "silu", "moe_intermediate_size": 24, "num_local_experts": 6, "num_experts_per_tok": 3, "routed_scaling_factor": 1.5,
+         "moe_hidden_size": 20, "mlp_layer_types": ["dense", "sparse", "sparse", "sparse"], "residual_gate_temperature": 0.5}
+
+
+def spark(text, **more):
+    return with_images("MuseSparkForConditionalGeneration", "muse_spark", text, {**MUSE_VISION, "model_type": "muse_spark_vision"},
+                       audio_config={**SPARK_AUDIO, "out_hidden_size": text["hidden_size"]}, out_hidden_size=8, projector_hidden_size=8,
+                       image_token_id=0, video_token_id=0, audio_token_id=0, **more)
+
+
 CASES = {
+    "muse-spark": spark(SPARK, **UNTIED),
+    "muse-spark-seven": spark({**SPARK, "num_hidden_layers": 3, "num_attention_heads": 7, "num_key_value_heads": 1, "head_dim": 6,
+                               "hidden_size": 42, "layer_types": [FULL, WINDOW, FULL], "layer_rope_theta": [500.0, 500.0, 0],
+                               "mlp_layer_types": ["sparse", "sparse", "dense"], "num_experts_per_tok": 2, "post_norm_eps": 1e-8,
+                               "residual_gate_temperature": 0.1}, **UNTIED),
+    "muse-spark-dense": spark({**SPARK, "num_hidden_layers": 2, "layer_types": [WINDOW, FULL], "layer_rope_theta": [0, 500.0],
+                               "mlp_layer_types": ["dense", "dense"], "num_key_value_heads": 4, "output_multiplier": 1.3}, **UNTIED),
     "muse-glimmer": muse(MUSE, **UNTIED),
     "muse-glimmer-seven": muse({**without(MUSE, "layer_types", "layer_rope_theta"), "num_hidden_layers": 5, "num_attention_heads": 7,
                                 "num_key_value_heads": 1, "head_dim": 6, "hidden_size": 42, "attention_bias": True, **TIED}, **TIED),

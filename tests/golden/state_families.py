@@ -20,6 +20,20 @@ KIMI_LINEAR = without(family("KimiLinearForCausalLM", "kimi_linear", num_hidden_
                                                  "short_conv_kernel_size": 4}, **UNTIED),
                       "max_position_embeddings")
 
+K3_VISION = {"model_type": "kimi_k3_vision", "vt_hidden_size": 8, "vt_intermediate_size": 8, "vt_num_hidden_layers": 1, "vt_num_attention_heads": 1}
+# A number for each row of a head's state comes before those of the heads: heads are fewer.
+K3 = {**without(KIMI_LINEAR, "architectures"), "num_hidden_layers": 5, "q_lora_rank": 20, "hidden_act": "situ", "activation_situ_beta": 1.4,
+      "activation_situ_linear_beta": 0.9, "mla_use_output_gate": True, "routed_expert_hidden_size": 28, "latent_moe_use_norm": True,
+      "attn_res_block_size": 2, "rms_norm_eps": 0.02,
+      "linear_attn_config": {**KIMI_LINEAR["linear_attn_config"], "full_attn_layers": [2, 4], "kda_layers": [1, 3, 5], "use_full_rank_gate": True,
+                             "gate_lower_bound": -1.5}}
+
+
+def kimi_k3(text):
+    return {"architectures": ["KimiK3ForConditionalGeneration"], "model_type": "kimi_k3", "torch_dtype": "float32", "text_config": text,
+            "vision_config": K3_VISION, "media_placeholder_token_id": 0, **UNTIED}
+
+
 # Keys of published files, and of those that transformers saves.
 LING3 = family("BailingMoeV3ForCausalLM", "bailing_hybrid", num_hidden_layers=4, num_key_value_heads=4, head_dim=12, layer_group_size=2,
                rope_theta=500.0, rotary_dim=6, partial_rotary_factor=0.5, rope_interleave=True, kv_lora_rank=24, q_lora_rank=None, qk_nope_head_dim=10,
@@ -235,6 +249,15 @@ CASES = {
                           "num_experts": 8, "num_expert_group": 4, "attention_bias": True},
     "ling3-saved-dense": {**without(LING3_SAVED, "linear_num_heads"), "num_hidden_layers": 3, "layer_group_size": 3, "layer_types": [LINEAR, LINEAR, FULL],
                           "mlp_layer_types": ["dense"] * 3, "q_lora_rank": 16, "kda_safe_gate": False, "linear_head_dim": 16},
+    "kimi-k3": kimi_k3(K3),
+    "kimi-k3-seven": kimi_k3({**K3, "num_hidden_layers": 3, "num_attention_heads": 7, "num_key_value_heads": 7, "hidden_size": 42,
+                              "attn_res_block_size": 3, "first_k_dense_replace": 0, "num_experts_per_token": 3, "latent_moe_use_norm": False,
+                              "linear_attn_config": {"full_attn_layers": [3], "kda_layers": [1, 2], "head_dim": 10, "num_heads": 3,
+                                                     "short_conv_kernel_size": 3, "use_full_rank_gate": True}}),
+    "kimi-k3-plain": kimi_k3({**without(K3, "activation_situ_beta", "activation_situ_linear_beta"), "num_hidden_layers": 2, "hidden_act": "silu",
+                              "mla_use_output_gate": False, "routed_expert_hidden_size": None, "latent_moe_use_norm": False,
+                              "attn_res_block_size": None, "moe_renormalize": False,
+                              "linear_attn_config": {**K3["linear_attn_config"], "full_attn_layers": [1], "kda_layers": [2], "num_heads": 6}}),
     "kimi-linear": KIMI_LINEAR,
     "kimi-linear-seven": {**without(KIMI_LINEAR, "linear_attn_config", "first_k_dense_replace"), "num_hidden_layers": 3,
                           "layer_types": [FULL, LINEAR, LINEAR], "mlp_layer_types": ["sparse", "sparse", "dense"], "num_attention_heads": 7,

@@ -52,7 +52,11 @@ void check_like_cpu(int64_t width, double roundings, const Work& work) {
 TEST_CASE("gpu scale_columns: as on the CPU") {
   check_like_cpu(kDim, 1, [](Backend& backend, const TensorView& x, DType dtype) {
     const std::vector<float> weight = random_values(2, kDim, dtype);
-    backend.scale_columns(x, put(backend, weight, x.dtype, {kDim}).view());
+    backend.scale_columns(x, {put(backend, weight, x.dtype, {kDim}).view()});
+  });
+  check_like_cpu(kDim, 2, [](Backend& backend, const TensorView& x, DType) {
+    const std::vector<float> weight = random_values(3, kDim, DType::f32);
+    backend.scale_columns(x, {put(backend, weight, DType::f32, {kDim}).view(), 1.0f});
   });
 }
 
@@ -174,7 +178,8 @@ TEST_CASE("gpu xielu: as on the CPU, for rows of whole vectors and others") {
 }
 
 TEST_CASE("gpu clamped_swiglu: as on the CPU, for rows of whole vectors and others") {
-  for (const SwigluForm form : {SwigluForm::plus_one, SwigluForm::silu, SwigluForm::after}) {
+  for (const SwigluForm form :
+       {SwigluForm::plus_one, SwigluForm::silu, SwigluForm::after, SwigluForm::situ}) {
     const ClampedSwiglu how{.alpha = 1.3f, .limit = 0.4f, .form = form};
     for (const int64_t width : {kDim, int64_t{256}}) {
       check_like_cpu(width, 8, [&](Backend& backend, const TensorView& x, DType dtype) {

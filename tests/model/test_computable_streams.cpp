@@ -46,6 +46,53 @@ TEST_CASE("computable: hyper-connections are around plain blocks alone") {
         }).find("layer 1 has hyper-connections") != std::string::npos);
 }
 
+TEST_CASE("computable: attention residuals are around plain blocks alone, with so many sources") {
+  const auto kept = [](const std::function<void(ModelConfig&)>& change) {
+    return test::refusal([&](ModelConfig& config) {
+      config.attn_res_block = 1;
+      change(config);
+    });
+  };
+  ModelConfig plain = test::tiny_model();
+  plain.attn_res_block = 1;
+  check_computable(plain);
+  const std::function<void(ModelConfig&)> others[] = {
+      [](ModelConfig& config) { config.laurel_rank = 2; },
+      [](ModelConfig& config) { config.hyper = HyperConfig{.count = 4, .rank = 0}; },
+      [](ModelConfig& config) { config.block.parallel = true; },
+      [](ModelConfig& config) { config.block.layer_scale = true; },
+      [](ModelConfig& config) { config.block.norm_place = NormPlace::around; },
+      [](ModelConfig& config) { config.block.residual_multiplier = 0.5; }};
+  for (const auto& other : others) {
+    CHECK(kept(other).find("attention residuals are around blocks of another kind") !=
+          std::string::npos);
+  }
+  CHECK(kept([](ModelConfig& config) {
+          config.layers[1].feed_forward = FeedForward::none;
+        }).find("layer 1 has attention residuals") != std::string::npos);
+  CHECK(kept([](ModelConfig& config) {
+          config.layers.resize(16, config.layers[0]);
+          config.layer_ropes.resize(16, config.layer_ropes[0]);
+          for (size_t i = 0; i < 16; ++i) config.layers[i].cache_of = static_cast<int64_t>(i);
+        }).find("attention residuals have 17 sources, expected 2 to 16") != std::string::npos);
+}
+
+TEST_CASE("computable: gates where outputs meet the stream are behind norms of outputs") {
+  const std::function<void(ModelConfig&)> gates[] = {
+      [](ModelConfig& config) { config.block.gate_temperature = 0.5; },
+      [](ModelConfig& config) { config.block.bare_attn_post_norm = true; },
+      [](ModelConfig& config) { config.block.ffn_post_weighs_first = true; }};
+  for (const auto& gate : gates) {
+    CHECK(test::refusal(gate) ==
+          "LlamaForCausalLM: gates or norms of another kind are where outputs meet the stream, "
+          "expected attention and feed-forward parts in turn, with norms around both");
+    ModelConfig around = test::tiny_model();
+    gate(around);
+    around.block.norm_place = NormPlace::around;
+    check_computable(around);
+  }
+}
+
 TEST_CASE("computable: experts whose output waits are in layers before one without experts") {
   const auto waiting = [](ModelConfig& config) {
     config.experts.emplace();

@@ -274,8 +274,8 @@ class CpuBackend : public Backend {
     for (const uint32_t each : most) largest = std::max<uint64_t>(largest, each);
   }
 
-  void scale_columns(const TensorView& x, const ConstTensorView& weight) override {
-    cpu_scale_columns(pool_, x, weight);
+  void scale_columns(const TensorView& x, const ColumnFactors& factors) override {
+    cpu_scale_columns(pool_, x, factors);
   }
   void mix_streams(const ConstTensorView& x, const ConstTensorView& shares, const StreamSum& how,
                    const TensorView& y) override {

@@ -36,11 +36,11 @@ double mean_square(const float* row, int64_t dim) {
 
 }  // namespace
 
-void cpu_scale_columns(ThreadPool& pool, const TensorView& x, const ConstTensorView& weight) {
-  FP8KV_ASSERT(x.dtype == DType::f32 && weight.shape.elements() == x.shape[1]);
+void cpu_scale_columns(ThreadPool& pool, const TensorView& x, const ColumnFactors& by) {
+  FP8KV_ASSERT(x.dtype == DType::f32 && by.weight.shape.elements() == x.shape[1]);
   std::vector<float> factors(static_cast<size_t>(x.shape[1]));
   for (size_t i = 0; i < factors.size(); ++i) {
-    factors[i] = number_at(weight, static_cast<int64_t>(i));
+    factors[i] = number_at(by.weight, static_cast<int64_t>(i)) + by.offset;
   }
   for_rows(pool, x.shape[0], [&](int64_t row) {
     const std::span<float> values = row_of(x, row);
@@ -52,13 +52,13 @@ void cpu_mix_streams(ThreadPool& pool, const ConstTensorView& x, const ConstTens
                      const StreamSum& how, const TensorView& y) {
   const int64_t from = x.shape[1], to = y.shape[1], dim = x.shape[2];
   FP8KV_ASSERT(x.dtype == DType::f32 && y.dtype == DType::f32 && shares.dtype == DType::f32);
-  FP8KV_ASSERT(from <= kMostStreams && to <= kMostStreams && y.shape[2] == dim);
+  FP8KV_ASSERT(from <= kMostMixed && to <= kMostMixed && y.shape[2] == dim);
   for_rows(pool, x.shape[0], [&](int64_t row) {
     const float* in = x.as<const float>() + row * from * dim;
     const float* of_row = shares.as<const float>() + row * to * from;
     float* out = y.as<float>() + row * to * dim;
     for (int64_t i = 0; i < dim; ++i) {
-      std::array<float, kMostStreams> read{};  // y may be x
+      std::array<float, kMostMixed> read{};  // y may be x
       for (int64_t k = 0; k < from; ++k) read[static_cast<size_t>(k)] = in[k * dim + i];
       for (int64_t s = 0; s < to; ++s) {
         float sum = 0;

@@ -7,7 +7,7 @@
 namespace fp8kv {
 
 // See the functions of Backend with the same names.
-void cpu_scale_columns(ThreadPool& pool, const TensorView& x, const ConstTensorView& weight);
+void cpu_scale_columns(ThreadPool& pool, const TensorView& x, const ColumnFactors& factors);
 void cpu_mix_streams(ThreadPool& pool, const ConstTensorView& x, const ConstTensorView& shares,
                      const StreamSum& how, const TensorView& y);
 void cpu_stream_gates(ThreadPool& pool, const ConstTensorView& keys, const ConstTensorView& queries,

@@ -7,6 +7,7 @@
 
 #include "base/text.h"
 #include "checkpoint/identity/config_numbers.h"
+#include "checkpoint/identity/swiglu_numbers.h"
 #include "core/numbers/dtype.h"
 
 namespace fp8kv {
@@ -176,6 +177,10 @@ void add_block(const BlockConfig& block, ConfigNumbers& out) {
   out.add_unless(usual.parallel, "parallel", block.parallel);
   out.add_unless(usual.shared_norm, "shared_norm", block.shared_norm);
   out.add_unless(usual.gated, "gated", block.gated);
+  out.add_unless(usual.attended_norm, "attended_norm", block.attended_norm);
+  out.add_unless(usual.bare_attn_post_norm, "bare_attn_post_norm", block.bare_attn_post_norm);
+  out.add_unless(usual.ffn_post_weighs_first, "ffn_post_weighs_first", block.ffn_post_weighs_first);
+  out.add_unless(usual.gate_temperature, "residual_gate_temperature", block.gate_temperature);
   out.add_unless(usual.ffn_scale, "ffn_scale", block.ffn_scale);
   const StreamFactors& of_stream = block.stream_factors;
   out.add_unless(1.0, "attention_stream_factor", of_stream.attention);
@@ -235,6 +240,7 @@ void add_recurrence(const ModelConfig& config, ConfigNumbers& out) {
   out.add_unless(usual.steps_by_row, "state_steps_by_row", state.steps_by_row);
   out.add_unless(usual.least_log_decay, "state_least_log_decay", state.least_log_decay);
   out.add_unless(usual.rank, "state_rank", state.rank);
+  out.add_unless(usual.full_gate, "state_full_gate", state.full_gate);
   out.add_unless(usual.from_v, "state_from_v", state.from_v);
   out.add_unless(usual.fixed_decays, "state_fixed_decays", state.fixed_decays);
   out.add_unless(false, "state_gate_sigmoid", state.gate == Activation::sigmoid);
@@ -257,6 +263,7 @@ void add_streams(const ModelConfig& config, ConfigNumbers& out) {
     out.add_unless(usual.eps_written, "hc_eps_written", hyper.eps_written);
     out.add_unless(usual.mean_head, "hc_mean_head", hyper.mean_head);
   }
+  out.add_unless(int64_t{0}, "attn_res_block_size", config.attn_res_block);
   if (!config.streams) return;
   out.add("altup_num_inputs", config.streams->count);
   out.add("altup_active_idx", config.streams->active);
@@ -300,6 +307,10 @@ void add_experts(const ModelConfig& config, ConfigNumbers& out) {
   if (routing.group_worth == GroupWorth::largest) out.add("group worth", "largest");
   out.add_unless(usual.routing.weigh_input, "weigh_input", routing.weigh_input);
   out.add_unless(usual.inner_dim, "moe_latent_size", experts.inner_dim);
+  out.add_unless(usual.inner_norm, "moe_latent_norm", experts.inner_norm);
+  out.add_unless(usual.inner_out_norm, "latent_moe_use_norm", experts.inner_out_norm);
+  out.add_unless(usual.each_norm, "post_expert_norm", experts.each_norm);
+  out.add_unless(usual.logit_multiplier, "router_multiplier", experts.logit_multiplier);
   out.add_unless(usual.choice_bias, "choice_bias", experts.choice_bias);
   out.add_unless(usual.shared_hidden_dim, "shared_expert_intermediate_size",
                  experts.shared_hidden_dim);
@@ -313,45 +324,6 @@ void add_experts(const ModelConfig& config, ConfigNumbers& out) {
   out.add_unless(usual.table_layers, "num_hash_layers", experts.table_layers);
   out.add_unless(usual.identities, "zero_expert_num", experts.identities);
   out.add_unless(usual.shortcut, "experts_shortcut", experts.shortcut);
-}
-
-// The clamped SwiGLU of all layers, if nothing but their routed experts has it; else nullptr.
-const ClampedSwiglu* one_swiglu(const std::vector<LayerSwiglu>& swiglus) {
-  if (!swiglus.front().routed || swiglus.front().dense) return nullptr;
-  const bool same = std::all_of(swiglus.begin(), swiglus.end(),
-                                [&](const LayerSwiglu& each) { return each == swiglus.front(); });
-  return same ? &*swiglus.front().routed : nullptr;
-}
-
-std::string swiglu_text(const std::optional<ClampedSwiglu>& swiglu) {
-  if (!swiglu) return "none";
-  switch (swiglu->form) {
-    case SwigluForm::plus_one:
-      return cat(swiglu->limit, " by ", swiglu->alpha);
-    case SwigluForm::silu:
-      return cat(swiglu->limit, " before");
-    case SwigluForm::after:
-      return cat(swiglu->limit, " after");
-  }
-  assertion_failed("a SwigluForm", __FILE__, __LINE__);
-}
-
-void add_swiglus(const ModelConfig& config, ConfigNumbers& out) {
-  if (config.swiglus.empty()) return;
-  if (const ClampedSwiglu* swiglu = one_swiglu(config.swiglus)) {
-    const ClampedSwiglu usual;
-    out.add_unless(usual.alpha, "swiglu_alpha", swiglu->alpha);
-    out.add_unless(usual.limit, "swiglu_limit", swiglu->limit);
-    out.add_unless(false, "swiglu_without_one", swiglu->form == SwigluForm::silu);
-    out.add_unless(false, "swiglu_clamped_after", swiglu->form == SwigluForm::after);
-    return;
-  }
-  out.add("swiglu_limits", by_layer(config.n_layers(), [&](int64_t i) {
-            return swiglu_text(config.swiglu_of(i).routed);
-          }));
-  out.add("swiglu_limits_shared", by_layer(config.n_layers(), [&](int64_t i) {
-            return swiglu_text(config.swiglu_of(i).dense);
-          }));
 }
 
 }  // namespace

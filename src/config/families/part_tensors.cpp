@@ -38,6 +38,12 @@ RoleTensor tensor_of_experts(TensorRole role, const ModelConfig& config, bool ha
       return {{inner, config.dim}, between};
     case experts_out:
       return {{config.dim, inner}, between};
+    case experts_in_norm:
+      return {{inner}, between && experts.inner_norm};
+    case experts_sum_norm:
+      return {{inner}, between && experts.inner_out_norm};
+    case each_expert_norm:
+      return {{inner}, has_experts && experts.each_norm};
     case expert_gate:
     case expert_up:
       return {{experts.hidden_dim, inner},
@@ -102,10 +108,11 @@ RoleTensor tensor_of_state(TensorRole role, const ModelConfig& config, bool has_
     case state_v:
       return {{state.v_width(), config.dim}, has_state, state.bias};
     case state_gate:
-      return {{state.v_width(), from}, has_state, state.bias};
+      return {{state.v_width(), state.full_gate ? config.dim : from}, has_state, state.bias};
     case state_step:
       return {{state.steps(), from}, recurs && !state.fixed_decays, state.bias};
     case state_gate_down:
+      return {{state.rank, config.dim}, has_state && state.rank > 0 && !state.full_gate};
     case state_step_down:
       return {{state.rank, config.dim}, has_state && state.rank > 0};
     case state_strength:

@@ -111,6 +111,14 @@ RoleTensor tensor_of(TensorRole role, const ModelConfig& config, int64_t layer) 
       return {{config.dim, config.laurel_rank}, config.laurel_rank > 0};
     case laurel_norm:
       return {{config.dim}, config.laurel_rank > 0};
+    case attn_res_norm:
+    case ffn_res_norm:
+    case head_res_norm:
+      return {{config.dim}, config.attn_res_block > 0};
+    case attn_res:
+    case ffn_res:
+    case head_res:
+      return {{1, config.dim}, config.attn_res_block > 0};
     case input_gate:
       return {{config.layer_input_dim, config.dim}, has_inputs};
     case input_out:
@@ -128,7 +136,13 @@ RoleTensor tensor_of(TensorRole role, const ModelConfig& config, int64_t layer) 
     case ffn_norm:
       return {{config.dim}, feeds_forward && normed_before && !block.shared_norm, block.norm_bias};
     case attn_post_norm:
-      return {{config.dim}, mixes && norms_behind(norm_place), block.norm_bias};
+      return {{config.dim},
+              mixes && norms_behind(norm_place) && !block.bare_attn_post_norm,
+              block.norm_bias};
+    case attn_residual_gate:
+      return {{config.dim}, mixes && block.gate_temperature > 0.0};
+    case ffn_residual_gate:
+      return {{config.dim}, feeds_forward && block.gate_temperature > 0.0};
     case ffn_post_norm:
       return {{config.dim}, feeds_forward && norms_behind(ffn_norm_place), block.norm_bias};
     case norm:

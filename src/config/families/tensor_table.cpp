@@ -104,6 +104,7 @@ void add_tensor(const TensorRow& row, const ModelConfig& config, int64_t layer,
   weight.own_blocks = row.own_blocks;
   weight.groups = groups_of(row.layout, config);
   const bool two = row.form == VectorForm::first_of_two;
+  const bool of_k_dim = row.form == VectorForm::of_k_dim;
   const bool is_row = two || row.form == VectorForm::one_row;
   int64_t rows = 0;
   for (const TensorRole each : row.roles) {
@@ -117,6 +118,7 @@ void add_tensor(const TensorRow& row, const ModelConfig& config, int64_t layer,
   const bool turned = is_turned(row.layout);
   weight.shape = is_row                          ? Shape{two ? 2 * rows : rows, first.shape[0]}
                  : row.form == VectorForm::inner ? Shape{1, 1, rows, 1}
+                 : of_k_dim                      ? Shape{std::max(rows, config.recurrence->k_dim)}
                  : first.shape.rank() == 0       ? Shape{}
                  : first.shape.rank() == 1       ? Shape{rows}
                  : first.shape.rank() == 3       ? Shape{rows, first.shape[1], first.shape[2]}

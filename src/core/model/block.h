@@ -92,16 +92,17 @@ struct Xielu {
 };
 
 // The form of a SwiGLU of clamped factors, with u as `up` clamped to +-limit, and g as min(gate,
-// limit).
+// limit). SiTU approaches its limits smoothly instead.
 enum class SwigluForm {
   plus_one,  // g * sigmoid(alpha * g) * (u + 1): gpt-oss
   silu,      // silu(g) * u: HY V4
-  after      // min(silu(gate), limit) * u: Step 3.5
+  after,     // min(silu(gate), limit) * u: Step 3.5
+  situ       // alpha * tanh(gate / alpha) * sigmoid(gate) * limit * tanh(up / limit): Kimi K3
 };
 
 // NaN stays NaN.
 struct ClampedSwiglu {
-  float alpha = 1.702f;  // of SwigluForm::plus_one alone
+  float alpha = 1.702f;  // of SwigluForm::plus_one and situ alone
   float limit = 7.0f;
   SwigluForm form = SwigluForm::plus_one;
   bool operator==(const ClampedSwiglu&) const = default;
@@ -140,6 +141,13 @@ struct BlockConfig {
   AttentionGate attention_gate = AttentionGate::none;  // see TensorRole::attn_gate
   bool qk_norm_bias = false;  // REQUIRES QkNorm::per_head and NormKind::layer
   bool v_norm = false;        // every head of V is normalised, without weights: Gemma 4
+  // Every head of attention's output is normalised, without weights, before its gate: Muse Spark.
+  bool attended_norm = false;
+  bool bare_attn_post_norm = false;  // the norm of attention's output has no weights: Muse Spark
+  // The norm of the feed-forward part's output multiplies by its weights before it divides.
+  bool ffn_post_weighs_first = false;
+  // Gates weigh the stream and a block's output where the two meet: see ResidualGate. 0: none do.
+  double gate_temperature = 0.0;
   Activation activation = Activation::silu;
   // Replaces `activation` by xIELU, with numbers of the layer's own. REQUIRES no gate.
   bool xielu = false;

@@ -178,7 +178,11 @@ struct ModelConfig : ModelDescription {
   double layer_token_multiplier = 1.0;   // multiplies those rows
   std::optional<StreamsConfig> streams;  // each stream has `dim` elements
   std::optional<HyperConfig> hyper;      // likewise; not both
-  std::optional<NgramConfig> ngrams;     // embeddings of n-grams; REQUIRES hyper
+  // Attention residuals: blocks of so many layers. The stream begins anew in each, and what it was
+  // before is kept. Attention and the feed-forward part each read a weighted sum of the stream and
+  // of what is kept. 0: none. Kimi K3
+  int64_t attn_res_block = 0;
+  std::optional<NgramConfig> ngrams;  // embeddings of n-grams; REQUIRES hyper
   // LAuReL: a product of this rank runs beside attention, and x becomes (x + attention(x) +
   // around(x)) / sqrt(2). 0: none.
   int64_t laurel_rank = 0;
@@ -278,6 +282,7 @@ struct ModelConfig : ModelDescription {
   // The width of a row that goes from layer to layer: all streams together.
   int64_t stream_dim() const {
     if (has_shortcut()) return 2 * dim;
+    if (attn_res_block > 0) return (1 + attn_res_blocks(n_layers())) * dim;
     return streams ? streams->count * dim : hyper ? hyper->count * dim : dim;
   }
 
@@ -287,6 +292,11 @@ struct ModelConfig : ModelDescription {
       if (layer_ropes[i] == rope && layers[i].k_head_dim > 0) return layers[i].k_head_dim;
     }
     return 0;
+  }
+
+  // The blocks of attention residuals that begin in the first `count` layers.
+  int64_t attn_res_blocks(int64_t count) const {
+    return (count + attn_res_block - 1) / attn_res_block;
   }
 
   // Whether a layer rotates Q and K.

@@ -47,6 +47,12 @@ struct ExpertsConfig {
   // The routed experts work at this width, between one product that narrows their input and one
   // that widens their output. 0: they work at the width of the stream. Nemotron 3
   int64_t inner_dim = 0;
+  bool inner_norm = false;      // their narrowed input is normed: Muse Spark. REQUIRES inner_dim
+  bool inner_out_norm = false;  // so is their sum, before it is widened: Kimi K3
+  // The output of each expert is normed before the router's weight: times the norm's weights, then
+  // divided by the root mean square. Muse Spark
+  bool each_norm = false;
+  double logit_multiplier = 1.0;  // multiplies the router's logits
   Routing routing;
   bool choice_bias = false;  // a bias that affects which experts are chosen, but not their weights
   // The hidden width of the shared expert, which takes every token. 0: there is none.

@@ -56,7 +56,8 @@ struct RecurrenceConfig {
   // The least logarithm of a decay, below 0, which its step approaches by a sigmoid; 0: steps have
   // no such bound. REQUIRES steps_by_row. See Recurrence.
   double least_log_decay = 0.0;
-  int64_t rank = 0;  // steps and gates are products of products of this size; 0: of the input
+  int64_t rank = 0;        // steps and gates are products of products of this size; 0: of the input
+  bool full_gate = false;  // gates are products of the input whatever the rank: Kimi K3
   // Mamba-1: the convolution is of V alone. One product of convolved V makes Q, K and a vector of
   // `rank` elements, each of which is normed; a product of this vector makes the steps. Each column
   // of a state has a step of its own, and each of its elements a rate: Jamba. REQUIRES

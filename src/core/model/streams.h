@@ -39,6 +39,7 @@ struct HyperConfig {
 };
 
 inline constexpr int64_t kMostStreams = 8;
+inline constexpr int64_t kMostMixed = 16;  // that Backend::mix_streams sums up
 
 // How Backend::mix_streams sums streams up.
 struct StreamSum {

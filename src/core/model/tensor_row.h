@@ -33,6 +33,8 @@ enum class TensorRole {
   stream_norm,       // this and the next two predict the streams before a layer runs
   stream_router,     // [streams, dim]
   stream_predict,    // [streams * streams, streams]
+  attn_res_norm,     // this and the next: attention residuals before attention; see AttnResForward
+  attn_res,          // [1, dim]
   hyper_attn,        // [width, streams * dim]: around attention, like the next five
   hyper_attn_base,   // [width]; see HyperConfig
   hyper_attn_scale,  // [2 or 3]
@@ -95,6 +97,9 @@ enum class TensorRole {
   laurel_up,
   laurel_norm,
   attn_post_norm,
+  attn_residual_gate,  // [dim]: see ResidualGate
+  ffn_res_norm,        // this and the next: attention residuals before the feed-forward part
+  ffn_res,
   hyper_ffn,  // around the feed-forward part, like around attention
   hyper_ffn_base,
   hyper_ffn_scale,
@@ -118,6 +123,9 @@ enum class TensorRole {
   dense_post_norm,
   experts_in,   // [inner_dim, dim]: see ExpertsConfig
   experts_out,  // [dim, inner_dim]
+  experts_in_norm,
+  each_expert_norm,  // [inner_dim]: see ExpertsConfig::each_norm
+  experts_sum_norm,
   expert_gate,  // one tensor per expert, or one for all: [experts, rows, columns]
   expert_up,
   expert_down,
@@ -132,13 +140,16 @@ enum class TensorRole {
   experts_scale,  // [1]: of the experts
   ffn_conv,       // [dim, 1, width]: of the feed-forward part's output
   ffn_post_norm,
-  stream_correct,  // [streams, streams]
-  stream_scale,    // [dim]
-  input_gate,      // this and the next two: for layers with a per-layer input
+  ffn_residual_gate,  // [dim]
+  stream_correct,     // [streams, streams]
+  stream_scale,       // [dim]
+  input_gate,         // this and the next two: for layers with a per-layer input
   input_out,
   input_post_norm,
-  layer_scale,  // [1]: multiplies the stream at the end of the layer
-  hyper_head,   // [streams, streams * dim]: for the sum at the end of the model
+  layer_scale,    // [1]: multiplies the stream at the end of the layer
+  head_res_norm,  // this and the next: attention residuals at the end of the model
+  head_res,
+  hyper_head,  // [streams, streams * dim]: for the sum at the end of the model
   hyper_head_base,
   hyper_head_scale,  // [1]
   hyper_head_norm,   // this and the next two: with a rank, in place of the three before
@@ -169,7 +180,8 @@ enum class VectorForm {
   plain,         // [n]
   one_row,       // [1, n]: ERNIE
   first_of_two,  // [2, n], of which the model uses the first row: ERNIE with images
-  inner          // [1, 1, n, 1]: Kimi Linear
+  inner,         // [1, 1, n, 1]: Kimi Linear
+  of_k_dim       // [k_dim of a state], of which the first n count: Kimi K3
 };
 
 struct TensorRow {

@@ -24,7 +24,7 @@ StateForward::StateForward(ForwardMemory& memory, const ModelConfig& config)
     step_ = memory.rows(DType::f32, sizes_.steps());
   }
   if (sizes_.rank > 0) {
-    if (!sizes_.from_v) gate_down_ = memory.rows(sizes_.rank);
+    if (!sizes_.from_v && !sizes_.full_gate) gate_down_ = memory.rows(sizes_.rank);
     step_down_ = memory.rows(sizes_.rank);
   }
   if (sizes_.from_v) return;
@@ -90,6 +90,33 @@ void StateForward::mix_tokens(const StateWeights& weights, int64_t n, const Batc
   backend_.causal_conv(v, {weights.conv_v.weight, weights.conv_v.bias, state.conv_v}, batch);
 }
 
+// The products of rows x, before the convolution.
+void StateForward::project(const StateWeights& weights, const ConstTensorView& x) {
+  const int64_t n = x.shape[0];
+  const TensorView gate = gate_.first(n), step = step_.first(n);
+  std::vector<Projection> projections = {project_to(weights.q, q_.first(n)),
+                                         project_to(weights.k, k_.first(n)),
+                                         project_to(weights.v, v_.first(n))};
+  if (weights.gate_down) {
+    projections.push_back(project_to(*weights.gate_down, gate_down_.first(n)));
+  } else {
+    projections.push_back(project_to(weights.gate, gate));
+  }
+  if (weights.step_down) {
+    projections.push_back(project_to(*weights.step_down, step_down_.first(n)));
+  } else if (!sizes_.fixed_decays) {
+    projections.push_back(project_to(weights.step, step));
+  }
+  if (weights.strength) projections.push_back(project_to(*weights.strength, strength_.first(n)));
+  backend_.linear(x, projections);
+  if (weights.gate_down) {
+    backend_.linear(gate_down_.first(n), std::array{project_to(weights.gate, gate)});
+  }
+  if (weights.step_down) {
+    backend_.linear(step_down_.first(n), std::array{project_to(weights.step, step)});
+  }
+}
+
 TensorView StateForward::run(const StateWeights& weights, const ConstTensorView& x,
                              const Batch& batch, const LayerState& state) {
   if (!sizes_.recurs()) return convolve(weights, x, batch, state);
@@ -99,22 +126,8 @@ TensorView StateForward::run(const StateWeights& weights, const ConstTensorView&
   const TensorView v = v_.first(n), gate = gate_.first(n);
   const TensorView read = read_.first(n);
   const TensorView step = step_.first(n), strength = strength_.first(n);
-  std::vector<Projection> projections = {project_to(weights.q, q), project_to(weights.k, k),
-                                         project_to(weights.v, v)};
-  if (sizes_.rank > 0) {
-    projections.push_back(project_to(weights.gate_down.value(), gate_down_.first(n)));
-    projections.push_back(project_to(weights.step_down.value(), step_down_.first(n)));
-  } else {
-    projections.push_back(project_to(weights.gate, gate));
-    if (!sizes_.fixed_decays) projections.push_back(project_to(weights.step, step));
-  }
-  if (weights.strength) projections.push_back(project_to(*weights.strength, strength));
+  project(weights, x);
   const StateMultipliers& by = sizes_.multipliers;
-  backend_.linear(x, projections);
-  if (sizes_.rank > 0) {
-    backend_.linear(gate_down_.first(n), std::array{project_to(weights.gate, gate)});
-    backend_.linear(step_down_.first(n), std::array{project_to(weights.step, step)});
-  }
   multiply(gate, by.gate);
   multiply(v, by.v);
   multiply(k, by.k);

@@ -27,6 +27,7 @@ class StateForward {
   // Does the work of `run` for a state whose Q, K and steps come from V.
   TensorView scan(const StateWeights& weights, const ConstTensorView& x, const Batch& batch,
                   const LayerState& state);
+  void project(const StateWeights& weights, const ConstTensorView& x);
   // Lets the first n rows of Q, K and V see the tokens before them, and applies SiLU.
   void mix_tokens(const StateWeights& weights, int64_t n, const Batch& batch,
                   const LayerState& state);

@@ -16,6 +16,14 @@ struct NormsBeside {
   Norm experts, experts_post, dense_post;
 };
 
+// Weighs the columns of the stream and of a block's output where the two meet. For a file's number
+// g, with b = sigmoid(g / BlockConfig::gate_temperature): the output by b, and the stream by the
+// root of 1 - b^2, or of kLeastKept if that is more.
+struct ResidualGate {
+  ColumnFactors stream, output;  // [dim] f32
+};
+inline constexpr double kLeastKept = 1e-3;
+
 // The feed-forward part of a layer with experts.
 struct LayerExperts {
   std::optional<Norm> router_norm;  // [dim]
@@ -23,6 +31,11 @@ struct LayerExperts {
   RouterTerms terms;
   std::optional<NormsBeside> beside;
   std::optional<Linear> in, out;  // [inner_dim, dim], [dim, inner_dim]
+  std::optional<Norm> in_norm;    // [inner_dim]
+  // The norm of each expert's output, and the factors before it.   [inner_dim or dim]
+  std::optional<Norm> each_norm;
+  std::optional<ColumnFactors> each_factors;
+  std::optional<Norm> sum_norm;  // [inner_dim]: of the experts' sum
   // Each expert's gate (if there is one) and up [hidden_dim, dim], and down [dim, hidden_dim].
   std::vector<std::array<ConstTensorView, 3>> each;
   ConstTensorView addresses;  // of `each`, [3, count] u64 on the backend: see ExpertMatrices
@@ -112,6 +125,13 @@ struct HyperWeights {
   std::optional<Linear> down, up;  // [rank, streams * dim], [streams * dim, rank]
 };
 
+// Weights of attention residuals before one block, or at the end of the model: see AttnResForward.
+struct AttnResWeights {
+  Norm norm;            // [dim]
+  Linear product;       // [1, dim]
+  int64_t sources = 1;  // the stream and the blocks before it
+};
+
 // Weights by which a layer adds the rows of n-grams to all streams: see NgramForward.
 struct NgramWeights {
   Linear key;                            // [streams * dim, NgramConfig::dim]
@@ -154,11 +174,14 @@ struct LayerWeights {
   // exist.
   std::optional<Norm> attn_norm, attn_post_norm;  // [dim]
   std::optional<Norm> ffn_norm, ffn_post_norm;    // [dim]
+  std::optional<ColumnFactors> ffn_post_factors;  // multiply rows before ffn_post_norm
+  std::optional<ResidualGate> attn_residual_gate, ffn_residual_gate;
   AttentionWeights attn;  // with latent attention only q, [n_heads * (nope_dim + rope_dim), ..]
   std::optional<LatentWeights> latent;
   std::optional<SharedRowWeights> shared_row;
   std::optional<IndexerWeights> indexer;  // absent too where the choice before is reused
   std::optional<ConstTensorView> sinks;   // [n_heads]
+  std::optional<Norm> attended_norm;      // [v_head_dim]: of each head of attention's output
   std::optional<Linear> attn_gate;        // [n_heads * head_dim, dim]
   std::optional<StateWeights> state;      // in place of attention, or beside it
   Linear o;                               // [dim, n_heads * head_dim]
@@ -169,6 +192,8 @@ struct LayerWeights {
   std::optional<LayerInput> input;
   std::optional<StreamWeights> streams;
   std::optional<HyperWeights> attn_hyper, ffn_hyper;
+  std::optional<AttnResWeights> attn_res, ffn_res;
+  bool starts_block = false;  // of attention residuals
   std::optional<NgramWeights> ngrams;
   std::optional<LaurelWeights> laurel;
   std::optional<DistanceWeights> distance;
@@ -188,6 +213,7 @@ struct HeadWeights {
   std::optional<Norm> norm;     // [dim]
   std::vector<Linear> streams;  // [dim, dim]: of each stream but the first
   std::optional<HyperWeights> hyper;
+  std::optional<AttnResWeights> attn_res;
   std::optional<Linear> down;  // [embed_dim, dim]
   Linear lm_head;              // [vocab_size, embed_dim]; the embedding if they are tied
   std::vector<Tensor> storage;

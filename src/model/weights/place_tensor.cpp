@@ -23,6 +23,11 @@ void into_post(const Placing& tensor, std::optional<Norm>& norm) {
   if (eps > 0) norm->eps = static_cast<float>(eps);
 }
 
+// Places the weights of a norm that multiplies before it divides.
+void into(const Placing& tensor, std::optional<ColumnFactors>& factors) {
+  factors = {tensor.view, tensor.config.block.norm_plus_one ? 1.0f : 0.0f};
+}
+
 // Places the norm of a state's output, whose weights are always stored as they are.
 void into_state(const Placing& tensor, Norm& norm) {
   tensor.into(norm);
@@ -82,6 +87,10 @@ void into_streams(const Placing& tensor, Norm& norm) {
 
 HyperWeights& made(std::optional<HyperWeights>& hyper) {
   return hyper ? *hyper : hyper.emplace();
+}
+
+AttnResWeights& attn_res_of(std::optional<AttnResWeights>& weights) {
+  return weights ? *weights : weights.emplace();
 }
 
 NgramWeights& ngrams_of(LayerWeights& layer) {
@@ -282,6 +291,7 @@ void place(TensorRole role, const Placing& tensor, LayerWeights& layer) {
     case TensorRole::down:
       return tensor.into(layer.down);
     case TensorRole::ffn_post_norm:
+      if (tensor.config.block.ffn_post_weighs_first) return into(tensor, layer.ffn_post_factors);
       return into_post(tensor, layer.ffn_post_norm);
     case TensorRole::stream_norm:
       return tensor.into(streams_of(layer).norm);
@@ -294,6 +304,14 @@ void place(TensorRole role, const Placing& tensor, LayerWeights& layer) {
     case TensorRole::stream_scale:
       streams_of(layer).scale = tensor.view;
       return;
+    case TensorRole::attn_res_norm:
+      return tensor.into(attn_res_of(layer.attn_res).norm);
+    case TensorRole::attn_res:
+      return tensor.into(attn_res_of(layer.attn_res).product);
+    case TensorRole::ffn_res_norm:
+      return tensor.into(attn_res_of(layer.ffn_res).norm);
+    case TensorRole::ffn_res:
+      return tensor.into(attn_res_of(layer.ffn_res).product);
     case TensorRole::hyper_attn:
     case TensorRole::hyper_attn_base:
     case TensorRole::hyper_attn_scale:
@@ -352,6 +370,12 @@ void place(TensorRole role, const Placing& tensor, LayerWeights& layer) {
       return tensor.into(experts_of(layer).in);
     case TensorRole::experts_out:
       return tensor.into(experts_of(layer).out);
+    case TensorRole::experts_in_norm:
+      return tensor.into(experts_of(layer).in_norm);
+    case TensorRole::experts_sum_norm:
+      return tensor.into(experts_of(layer).sum_norm);
+    case TensorRole::each_expert_norm:
+      return into(tensor, experts_of(layer).each_factors);
     case TensorRole::shared_gate:
       return tensor.into(shared_of(layer)[0]);
     case TensorRole::shared_up:

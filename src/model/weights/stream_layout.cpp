@@ -33,10 +33,10 @@ LayerWeights weights_in(const StreamSource& model, const StreamedLayer& layer,
   const auto find = [&](const ModelTensor& tensor) {
     return find_weight(tensor, model.weights.at(tensor), backend, find_file, take);
   };
-  const auto number = [&](const ModelTensor& tensor) {
-    return number_in(model.weights.checkpoint(), tensor);
+  const auto numbers = [&](const ModelTensor& tensor) {
+    return numbers_in(model.weights.checkpoint(), tensor);
   };
-  return make_layer_weights(model.config, layer.index, layer.part, {find, take, number, backend});
+  return make_layer_weights(model.config, layer.index, layer.part, {find, take, numbers, backend});
 }
 
 StreamLayout layout_of(const StreamSource& model, const StreamedLayer& layer) {

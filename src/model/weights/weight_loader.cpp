@@ -106,9 +106,9 @@ LayerWeights WeightLoader::layer(int64_t index) const {
   const auto allocate = [&](DType dtype, const Shape& shape) {
     return storage.emplace_back(backend_.allocate(dtype, shape)).view();
   };
-  const auto number = [&](const ModelTensor& tensor) { return number_in(checkpoint_, tensor); };
+  const auto numbers = [&](const ModelTensor& tensor) { return numbers_in(checkpoint_, tensor); };
   LayerWeights layer =
-      make_layer_weights(config_, index, LayerPart::whole, {find, allocate, number, &backend_});
+      make_layer_weights(config_, index, LayerPart::whole, {find, allocate, numbers, &backend_});
   layer.storage = std::move(storage);
   return layer;
 }
@@ -138,6 +138,9 @@ HeadWeights WeightLoader::head() const {
   const std::string lm_head = weight_name(config_, TensorRole::lm_head);
   const bool shared = config_.tied_embeddings;
   HeadWeights head;
+  if (config_.attn_res_block > 0) {
+    head.attn_res.emplace().sources = 1 + config_.attn_res_blocks(config_.n_layers());
+  }
   for (const ModelTensor& tensor : outer_tensors(config_)) {
     const TensorRole role = tensor.parts.front().role;
     if (role_row(role).part == RolePart::embedding || (shared && tensor.name == lm_head)) continue;
@@ -153,6 +156,10 @@ HeadWeights WeightLoader::head() const {
       if (config_.block.last_norm_whole) head.norm->weight_offset = 0.0f;
     } else if (role >= TensorRole::hyper_head && role <= TensorRole::hyper_head_up) {
       place_hyper(role, loaded, head.hyper);
+    } else if (role == TensorRole::head_res_norm) {
+      loaded.into(head.attn_res.value().norm);
+    } else if (role == TensorRole::head_res) {
+      loaded.into(head.attn_res.value().product);
     } else if (role == TensorRole::stream_out) {
       loaded.into(head.streams.emplace_back());
     } else if (role == TensorRole::head_down) {

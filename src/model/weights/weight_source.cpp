@@ -160,9 +160,13 @@ ConstTensorView part_of_biases(const ModelTensor& tensor, const TensorPart& part
   return arranged(view, in_turn ? turn_of(part) : part.first_row, steps, shape, shape, source);
 }
 
-float number_in(const Checkpoint& checkpoint, const ModelTensor& tensor) {
+std::vector<float> numbers_in(const Checkpoint& checkpoint, const ModelTensor& tensor) {
   const MappedTensor mapped = checkpoint.map(tensor.name);
-  return value_at(mapped.view, 0);
+  std::vector<float> numbers;
+  for (int64_t i = 0; i < mapped.view.shape.elements(); ++i) {
+    numbers.push_back(value_at(mapped.view, i));
+  }
+  return numbers;
 }
 
 bool may_be_codes(const ModelTensor& tensor) {

@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "backend/backend.h"
 #include "checkpoint/checkpoint.h"
@@ -29,13 +30,13 @@ struct WeightSource {
   std::function<FoundTensor(const ModelTensor& tensor)> find;
   // Memory for contents that no file has: addresses of experts, and weights in another order.
   std::function<TensorView(DType dtype, const Shape& shape)> allocate;
-  // The one number of a tensor [1].
-  std::function<float(const ModelTensor& tensor)> number;
+  // The numbers of a small tensor, for the host.
+  std::function<std::vector<float>(const ModelTensor& tensor)> numbers;
   Backend* backend = nullptr;  // null: only sizes are asked for, and nothing is written
 };
 
-// The number of a tensor [1] of a file.
-float number_in(const Checkpoint& checkpoint, const ModelTensor& tensor);
+// The numbers of a tensor of a file.
+std::vector<float> numbers_in(const Checkpoint& checkpoint, const ModelTensor& tensor);
 
 // Whether the layer uses a copy of the tensor, and no longer reads its own memory.
 bool is_copied(const ModelTensor& tensor);

@@ -280,9 +280,9 @@ const LayerWeights& WeightStream::begin() {
     files_.check_values(weight);
     return find_weight(tensor, weight, &backend_, find_file, allocate);
   };
-  const auto number = [&](const ModelTensor& tensor) { return number_in(checkpoint_, tensor); };
+  const auto numbers = [&](const ModelTensor& tensor) { return numbers_in(checkpoint_, tensor); };
   weights_ =
-      make_layer_weights(config_, layer.index, layer.part, {find, allocate, number, &backend_});
+      make_layer_weights(config_, layer.index, layer.part, {find, allocate, numbers, &backend_});
   weights_.storage = std::move(storage);
   return weights_;
 }

@@ -26,10 +26,11 @@ bool comes_after_kv(const ModelTensor& tensor) {
   return tensor.parts.front().role > TensorRole::k_norm;
 }
 
-// Whether the tensor is a number that the host gives to ops.
-bool is_number(const ModelTensor& tensor) {
+// Whether the host computes with the tensor.
+bool is_for_host(const ModelTensor& tensor) {
   const TensorRole role = tensor.parts.front().role;
-  return role == TensorRole::layer_scale || role == TensorRole::dense_scale ||
+  return role == TensorRole::attn_residual_gate || role == TensorRole::ffn_residual_gate ||
+         role == TensorRole::layer_scale || role == TensorRole::dense_scale ||
          role == TensorRole::experts_scale ||
          (role >= TensorRole::xielu_positive && role <= TensorRole::xielu_eps);
 }
@@ -48,13 +49,39 @@ void set_numbers(const ModelConfig& config, int64_t index, const WeightSource& s
   if (!config.block.layer_scale && !config.block.xielu && !config.block.ffn_scale) return;
   std::map<TensorRole, float> numbers;
   for (const ModelTensor& tensor : layer_tensors(config, index)) {
-    if (is_number(tensor)) numbers[tensor.parts.front().role] = source.number(tensor);
+    if (is_for_host(tensor)) numbers[tensor.parts.front().role] = source.numbers(tensor).front();
   }
   if (config.block.layer_scale) layer.scale = numbers.at(TensorRole::layer_scale);
   if (config.block.xielu && layer.feeds_forward) layer.xielu = xielu_of(numbers);
   if (config.block.ffn_scale && layer.feeds_forward) {
     const bool of_experts = config.has_experts(index);
     layer.ffn_scale = numbers.at(of_experts ? TensorRole::experts_scale : TensorRole::dense_scale);
+  }
+}
+
+ResidualGate residual_gate(const std::vector<float>& numbers, double temperature,
+                           const WeightSource& source) {
+  std::vector<float> of_stream, of_output;
+  for (const float number : numbers) {
+    const double share = 1 / (1 + std::exp(-number / temperature));
+    of_output.push_back(static_cast<float>(share));
+    of_stream.push_back(
+        static_cast<float>(std::sqrt(std::max((1 - share) * (1 + share), kLeastKept))));
+  }
+  return {{constants(of_stream, source)}, {constants(of_output, source)}};
+}
+
+void set_residual_gates(const ModelConfig& config, int64_t index, const WeightSource& source,
+                        LayerWeights& layer) {
+  const double temperature = config.block.gate_temperature;
+  if (temperature == 0.0) return;
+  for (const ModelTensor& tensor : layer_tensors(config, index)) {
+    const TensorRole role = tensor.parts.front().role;
+    if (role == TensorRole::attn_residual_gate) {
+      layer.attn_residual_gate = residual_gate(source.numbers(tensor), temperature, source);
+    } else if (role == TensorRole::ffn_residual_gate) {
+      layer.ffn_residual_gate = residual_gate(source.numbers(tensor), temperature, source);
+    }
   }
 }
 
@@ -65,6 +92,11 @@ LayerWeights empty_layer(const ModelConfig& config, int64_t index) {
   layer.ffn_norm_place = config.ffn_norm_place(index);
   layer.feeds_forward = config.layer(index).feed_forward != FeedForward::none;
   layer.ends_shortcut = config.ends_shortcut(index);
+  if (config.attn_res_block > 0) {
+    layer.starts_block = index % config.attn_res_block == 0;
+    layer.attn_res.emplace().sources = 1 + config.attn_res_blocks(index);
+    layer.ffn_res.emplace().sources = 1 + config.attn_res_blocks(index + 1);
+  }
   return layer;
 }
 
@@ -130,13 +162,51 @@ void set_plain_head_norms(const ModelConfig& config, int64_t index, const Weight
 
 }  // namespace
 
+namespace {
+
+// A norm of a block's output, without weights.
+Norm plain_post_norm(const ModelConfig& config, int64_t size, const WeightSource& source) {
+  Norm norm = plain_norm(config, size, source);
+  if (config.post_norm_eps > 0) norm.eps = static_cast<float>(config.post_norm_eps);
+  return norm;
+}
+
+// Sets the norms without weights behind a layer's blocks, and between attention and its gate.
+void set_plain_post_norms(const ModelConfig& config, int64_t index, const WeightSource& source,
+                          LayerWeights& layer) {
+  const BlockConfig& block = config.block;
+  if (block.attended_norm && config.attends(index)) {
+    layer.attended_norm = plain_norm(config, config.layer(index).v_head_dim, source);
+  }
+  if (block.bare_attn_post_norm) {
+    layer.attn_post_norm = plain_post_norm(config, config.dim, source);
+  }
+  if (layer.ffn_post_factors) {
+    layer.ffn_post_norm = plain_post_norm(config, config.dim, source);
+  }
+  if (layer.experts && layer.experts->each_factors) {
+    const int64_t size = layer.experts->each_factors->weight.shape[0];
+    layer.experts->each_norm = plain_post_norm(config, size, source);
+  }
+}
+
+// Sets what the rest of a layer needs beside its tensors.
+void set_rest(const ModelConfig& config, int64_t index, const WeightSource& source,
+              LayerWeights& layer) {
+  set_numbers(config, index, source, layer);
+  set_residual_gates(config, index, source, layer);
+  set_plain_post_norms(config, index, source, layer);
+}
+
+}  // namespace
+
 std::vector<ModelTensor> needed_tensors(const ModelConfig& config, int64_t index, LayerPart part) {
   std::vector<ModelTensor> tensors = layer_tensors(config, index);
   if (part == LayerPart::up_to_kv) std::erase_if(tensors, comes_after_kv);
   std::erase_if(tensors, [](const ModelTensor& tensor) {
     const TensorRole role = tensor.parts.front().role;
     // Tables of n-grams stay in their files. A drafter names the norms of its input like a layer's.
-    return is_number(tensor) || role == TensorRole::ngram_table ||
+    return is_for_host(tensor) || role == TensorRole::ngram_table ||
            role_row(role).part == RolePart::embedding;
   });
   return tensors;
@@ -177,7 +247,7 @@ LayerWeights make_layer_weights(const ModelConfig& config, int64_t index, LayerP
       }
     }
   }
-  if (part == LayerPart::whole) set_numbers(config, index, source, layer);
+  if (part == LayerPart::whole) set_rest(config, index, source, layer);
   const auto cut = config.gate_cuts.empty() ? 0.0 : config.gate_cuts[static_cast<size_t>(index)];
   if (cut > 0) layer.gate_cut = static_cast<float>(normal_quantile(cut));
   layer.swiglu = config.swiglu_of(index);

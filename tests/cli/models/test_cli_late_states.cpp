@@ -1,5 +1,5 @@
-// Commands on families that keep a state, or choose what they see: DeepSeek V4, GLM-5 Next and
-// MiniMax Text 01.
+// Commands on families of late 2026: DeepSeek V4, GLM-5 Next, MiniMax Text 01, Muse Spark and
+// Kimi K3.
 #include <string>
 
 #include <doctest/doctest.h>
@@ -25,8 +25,9 @@ constexpr const char* kNoPlace = "its loader has no place for a scale of any nam
 }  // namespace
 
 TEST_CASE("cli late states: scales are measured, injected and read back, and runs are the same") {
-  for (const char* golden : {"deepseek-v4", "deepseek-v4-published", "glm5-next", "glm5-next-tied",
-                             "minimax-01", "minimax-text-01", "minimax-m1"}) {
+  for (const char* golden :
+       {"deepseek-v4", "deepseek-v4-published", "glm5-next", "glm5-next-tied", "minimax-01",
+        "minimax-text-01", "minimax-m1", "muse-spark", "kimi-k3", "kimi-k3-plain"}) {
     CAPTURE(std::string(golden));
     const test::RandomPlace place(golden);
     CHECK(place.run({"calibrate", "m", "--data", "d.jsonl", "-o", "m.json"}).exit_code == 0);
@@ -60,15 +61,31 @@ TEST_CASE("cli late states: no command gives scales to vLLM where it has no plac
   CHECK(checkpoint.find("model.layers.0.attn.k_proj.k_scale") != nullptr);
 }
 
+TEST_CASE("cli late states: commands say where it is not known what vLLM does with scales") {
+  const test::RandomPlace place("muse-spark");
+  constexpr const char* kNotRun = "its loader of this family was not run";
+  CHECK(place.run({"calibrate", "m", "--data", "d.jsonl", "-o", "m.json"}).exit_code == 0);
+  CHECK(place.run({"inject", "m", "--scales", "m.json", "-o", "m-fp8"}).exit_code == 0);
+  for (const char* model : {"m", "m-fp8"}) {
+    CAPTURE(std::string(model));
+    const test::CliResult eval =
+        place.run({"eval", model, "--data", "d.jsonl", "-q", "--greedy-tokens", "4"});
+    CHECK(says(eval, std::string("Whether it uses the scales is not known: ") + kNotRun));
+    CHECK(says(eval, "vllm serve"));
+  }
+}
+
 TEST_CASE("cli late states: plan counts latents that do not rotate, keys of blocks, and pools") {
   // Two layers, each with a latent of 24 elements. The key of 4 tokens has 10 codes and a scale.
   CHECK(bytes_per_token(test::RandomPlace("glm5-next")) == 2 * (24 + (10 + 4) / 4));
   // Two of four layers with lightning attention: K and V of two heads of 12 elements.
   CHECK(bytes_per_token(test::RandomPlace("minimax-01")) == 2 * (2 * 2 * 12));
+  // Two of five layers with a latent of 24 elements, and 8 beside it.
+  CHECK(bytes_per_token(test::RandomPlace("kimi-k3")) == 2 * (24 + 8));
 }
 
 TEST_CASE("cli late states: quantize makes models that compute") {
-  for (const char* golden : {"deepseek-v4", "glm5-next", "minimax-01"}) {
+  for (const char* golden : {"deepseek-v4", "glm5-next", "minimax-01", "muse-spark", "kimi-k3"}) {
     CAPTURE(std::string(golden));
     const test::RandomPlace place(golden);
     const test::CliResult made = place.run({"quantize", "m", "-o", "q", "--scheme", "fp8-dynamic"});

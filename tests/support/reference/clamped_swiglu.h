@@ -19,6 +19,11 @@ inline double exact_clamped_swiglu(const ClampedSwiglu& how, double gate, double
       return silu(least) * within;
     case SwigluForm::after:
       return std::min(silu(gate), limit) * within;
+    case SwigluForm::situ: {
+      const double alpha = double{how.alpha};
+      return alpha * std::tanh(gate / alpha) / (1 + std::exp(-gate)) * limit *
+             std::tanh(up / limit);
+    }
   }
   return NAN;
 }

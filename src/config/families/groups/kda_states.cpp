@@ -12,9 +12,6 @@ void parse_kda(const Json& config, ModelConfig& out) {
     if (linear) check_same(linear->find(key), config.find(saved));
     return linear ? linear->at(key) : config.at(saved);
   };
-  if (linear) {
-    refuse_if_set(*linear, "use_full_rank_gate", "a gate that is made in one step");
-  }
   RecurrenceConfig& state = out.recurrence.emplace();
   state.k_dim = state.v_dim = in_range(at("head_dim", "linear_head_dim"), kMostStateRows);
   state.k_heads = state.v_heads =
@@ -26,12 +23,22 @@ void parse_kda(const Json& config, ModelConfig& out) {
   state.rank = state.k_dim;
 }
 
+void refuse_full_gate(const Json& config) {
+  if (const auto linear = config.find("linear_attn_config")) {
+    refuse_if_set(*linear, "use_full_rank_gate", "a gate that is made in one step");
+  }
+}
+
 TensorRows kda_tensors(VectorForm rates) {
+  return joined({{{"model.layers.{}.self_attn.g_a_proj", {state_gate_down}},
+                  {"model.layers.{}.self_attn.g_b_proj", {state_gate}}},
+                 ungated_kda_tensors(rates)});
+}
+
+TensorRows ungated_kda_tensors(VectorForm rates) {
   return {{"model.layers.{}.self_attn.q_proj", {state_q}},
           {"model.layers.{}.self_attn.k_proj", {state_k}},
           {"model.layers.{}.self_attn.v_proj", {state_v}},
-          {"model.layers.{}.self_attn.g_a_proj", {state_gate_down}},
-          {"model.layers.{}.self_attn.g_b_proj", {state_gate}},
           {"model.layers.{}.self_attn.f_a_proj", {state_step_down}},
           {"model.layers.{}.self_attn.f_b_proj", {state_step}},
           {"model.layers.{}.self_attn.b_proj", {state_strength}},

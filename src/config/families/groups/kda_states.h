@@ -1,4 +1,4 @@
-// States of Kimi Delta Attention whose gates are made in two steps. Internal to config.
+// States of Kimi Delta Attention whose steps are made by two products. Internal to config.
 #pragma once
 
 #include "config/families/tensor_blocks.h"
@@ -11,7 +11,11 @@ namespace fp8kv {
 // transformers saves.
 void parse_kda(const Json& config, ModelConfig& out);
 
+// Throws if the gate is made by one product, where it must be made by two.
+void refuse_full_gate(const Json& config);
+
 // The tensors of such a state.   rates: the form of A_log
 TensorRows kda_tensors(VectorForm rates);
+TensorRows ungated_kda_tensors(VectorForm rates);  // without those of the gate
 
 }  // namespace fp8kv

@@ -41,6 +41,7 @@ Architecture inkling();
 Architecture iquest_coder();
 Architecture jais2();
 Architecture jamba();
+Architecture kimi_k3();
 Architecture kimi_linear();
 Architecture laguna();
 Architecture lfm2();
@@ -63,6 +64,7 @@ Architecture mistral4();
 Architecture mpt();
 Architecture mpt_published();
 Architecture muse_glimmer();
+Architecture muse_spark();
 Architecture nanochat();
 Architecture nemotron();
 Architecture olmo();
@@ -122,6 +124,7 @@ std::span<const Architecture> family_rows() {
       iquest_coder(),
       jais2(),
       jamba(),
+      kimi_k3(),
       kimi_linear(),
       laguna(),
       lfm2(),
@@ -144,6 +147,7 @@ std::span<const Architecture> family_rows() {
       mpt(),
       mpt_published(),
       muse_glimmer(),
+      muse_spark(),
       nanochat(),
       nemotron(),
       olmo(),

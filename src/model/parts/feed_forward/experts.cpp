@@ -20,6 +20,10 @@ ExpertsForward::ExpertsForward(ForwardMemory& memory, const ModelConfig& config)
     inner_ = memory.rows(experts_.inner_dim);
     inner_made_ = memory.rows(experts_.inner_dim);
   }
+  if (experts_.each_norm) {
+    const int64_t width = experts_.inner_dim > 0 ? experts_.inner_dim : config.dim;
+    each_.emplace(memory, experts_.routing.per_token, width);
+  }
   if (experts_.shared_hidden_dim == 0) return;
   if (gated_) shared_gate_ = memory.rows(experts_.shared_hidden_dim);
   shared_up_ = memory.rows(experts_.shared_hidden_dim);
@@ -35,6 +39,9 @@ void ExpertsForward::choose(const LayerExperts& weights, const ConstTensorView& 
   if (experts_.router_norm) {
     backend_.scale(logits, 1.0f / std::sqrt(static_cast<float>(x.shape[1])), 0.0f);
   }
+  if (experts_.logit_multiplier != 1.0) {
+    backend_.scale(logits, static_cast<float>(experts_.logit_multiplier), 0.0f);
+  }
   RouterTerms terms = weights.terms;
   if (weights.by_table) terms.given = given.value();
   backend_.route(logits, experts_.routing, terms, chosen(n));
@@ -44,7 +51,8 @@ Routed ExpertsForward::chosen(int64_t rows) const {
   return {ids_.first(rows), chosen_weights_.first(rows), counts_};
 }
 
-void ExpertsForward::run(const LayerExperts& weights, const ConstTensorView& x,
+// The weighted sum of the chosen experts, for rows x as they take them.
+void ExpertsForward::sum(const LayerExperts& weights, const ConstTensorView& x,
                          const TensorView& out) {
   const ExpertMatrices matrices{.addresses = weights.addresses,
                                 .dtype = weights.each.front().back().dtype,
@@ -57,13 +65,21 @@ void ExpertsForward::run(const LayerExperts& weights, const ConstTensorView& x,
                                 .gated = gated_,
                                 .identities = experts_.identities};
   const Routed routed = chosen(x.shape[0]);
+  if (each_) return each_->run(weights, x, routed, matrices, out);
+  backend_.experts(x, routed, matrices, out);
+}
+
+void ExpertsForward::run(const LayerExperts& weights, const ConstTensorView& x,
+                         const TensorView& out) {
   if (weights.in) {
     const TensorView inner = inner_.first(x.shape[0]), made = inner_made_.first(x.shape[0]);
     backend_.linear(x, std::array{project_to(*weights.in, inner)});
-    backend_.experts(inner, routed, matrices, made);
+    if (weights.in_norm) backend_.norm(inner, *weights.in_norm, inner);
+    sum(weights, inner, made);
+    if (weights.sum_norm) backend_.norm(made, *weights.sum_norm, made);
     backend_.linear(made, std::array{project_to(weights.out.value(), out)});
   } else {
-    backend_.experts(x, routed, matrices, out);
+    sum(weights, x, out);
   }
   if (weights.shared) add_shared(weights, x, out);
 }

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "core/model/config.h"
+#include "model/parts/feed_forward/each_expert.h"
 #include "model/parts/forward_memory.h"
 #include "model/parts/wide_rows.h"
 #include "model/weights/weights.h"
@@ -30,6 +31,7 @@ class ExpertsForward {
 
  private:
   Routed chosen(int64_t rows) const;
+  void sum(const LayerExperts& weights, const ConstTensorView& x, const TensorView& out);
   void add_shared(const LayerExperts& weights, const ConstTensorView& x, const TensorView& out);
 
   Backend& backend_;
@@ -40,6 +42,7 @@ class ExpertsForward {
   Tensor ids_, chosen_weights_;       // [max_rows, per_token] i32, f32
   std::optional<WideRows> wide_;      // [dim]; with f32_router
   Tensor inner_, inner_made_;         // [max_rows, inner_dim]; empty without inner_dim
+  std::optional<EachExpert> each_;    // with each_norm
   Tensor shared_gate_, shared_up_;    // [max_rows, shared_hidden_dim]; empty without such one
   Tensor shared_weights_;             // [max_rows, 1] f32
   std::optional<TensorView> counts_;  // [choices] u64

@@ -72,7 +72,7 @@ void StreamsForward::correct(const StreamWeights& weights, const TensorView& mad
 
 TensorView StreamsForward::for_input(const StreamWeights& weights, const ConstTensorView& x) {
   const TensorView out = active(x);
-  if (streams_.scaled) backend_.scale_columns(out, weights.scale.value());
+  if (streams_.scaled) backend_.scale_columns(out, {weights.scale.value()});
   return out;
 }
 

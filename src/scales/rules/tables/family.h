@@ -47,9 +47,11 @@ enum class Family : uint8_t {
   minimax_m3,
   step,  // Step 3.5 and 3.7
   muse_glimmer,
+  muse_spark,
   olmo_hybrid,
   kimi_linear,  // an MLA cache, in a few layers
   ling3,        // likewise
+  kimi_k3,      // likewise
   longcat,      // an MLA cache, two for each layer of config.json
   qwen4_exp,
   inkling,

@@ -78,7 +78,7 @@ constexpr RuntimeRule kSglangRules[] = {
      "the FP8 cache of its sparse attention makes scales of its own: these have no use",
      "sglang 0.5.23: DSA"}.of({deepseek_sparse}),
     RuntimeRule{{}, {}, unknown, "its cache of this family was not looked at", kSglangKv}
-        .of({deepseek_v4, glm5_next}),
+        .of({deepseek_v4, glm5_next, muse_spark, kimi_k3}),
     RuntimeRule{{}, {}, fails, "has no model of this family", ""}.of({falcon}).seen(kSglangRun),
     RuntimeRule{{}, {}, fails, "stops at a KV scale of any name with a KeyError", ""}
         .of({falcon_h1}).seen(kSglangRun),

@@ -71,6 +71,10 @@ constexpr RuntimeRule kVllmRules[] = {
      "vllm v0.23: models/minimax_text_01.py"}.of({minimax_01}),
     RuntimeRule{{}, {}, unknown, "its loader of this family was not run",
      "vllm 0.32.0: models/glm5next/common/model.py"}.of({glm5_next}),
+    RuntimeRule{{}, {}, unknown, "its loader of this family was not run",
+     "vllm 0.33.0: models/muse_spark/nvidia/model.py"}.of({muse_spark}),
+    RuntimeRule{{}, {}, unknown, "its loader of this family was not run",
+     "vllm 0.33.0: models/kimi_k3/nvidia/model.py"}.of({kimi_k3}),
     RuntimeRule{{unquantised}, {}, ignores,
      "skips them, as there is no quantization_config: an FP8 cache runs with 1", ""}
         .until(k25).seen("run: vLLM 0.7.3 to 0.24, eleven of them"),

@@ -162,6 +162,14 @@ template <Activation A>
                                                   const ClampedSwiglu& how) {
   const auto at_most = [&](float x) { return x > how.limit ? how.limit : x; };
   const auto within = [&](float x) { return at_most(x < -how.limit ? -how.limit : x); };
+  if (how.form == SwigluForm::situ) {
+    for (int64_t i = 0; i < count; ++i) {
+      const float g =
+          how.alpha * tanh(gate[i] / how.alpha) * activated<Activation::sigmoid>(gate[i]);
+      gate[i] = g * (how.limit * tanh(up[i] / how.limit));
+    }
+    return;
+  }
   if (how.form == SwigluForm::after) {
     for (int64_t i = 0; i < count; ++i) {
       gate[i] = at_most(activated<Activation::silu>(gate[i])) * within(up[i]);

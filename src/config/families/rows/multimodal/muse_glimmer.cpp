@@ -7,10 +7,50 @@
 #include "base/error.h"
 #include "config/families/families.h"
 #include "config/families/rows/family_rows.h"
+#include "config/families/rows/muse.h"
 #include "config/families/tensor_blocks.h"
 #include "config/values/config_values.h"
 
 namespace fp8kv {
+void parse_muse(const Json& config, double usual_output, ModelConfig& out) {
+  // Runtimes have other defaults for these.
+  config.at("max_position_embeddings");
+  if (!config.has("rope_theta")) config.at("rope_parameters").at("rope_theta");
+  BlockConfig& block = out.block;
+  out.qkv_bias = out.o_bias = config.get_bool("attention_bias", false);
+  out.embed_norm = out.bare_embed_norm = true;
+  block.norm_plus_one = block.last_norm_whole = true;
+  block.norm_place = NormPlace::around;
+  block.qk_norm = QkNorm::plain_all;
+  block.attention_gate = AttentionGate::sigmoid;
+  block.logit_multiplier = positive_or(config, "output_multiplier", usual_output);
+  block.logit_cap = positive_or(config, "final_logit_softcapping", 20.0);
+  out.post_norm_eps = positive_or(config, "post_norm_eps", 1e-8);
+}
+
+std::vector<bool> parse_muse_rotations(const Json& config, ModelConfig& out) {
+  std::vector<bool> turns;
+  const int64_t last = out.n_layers() - 1;
+  const auto thetas = config.find("layer_rope_theta");
+  if (thetas && (!thetas->is_array() || thetas->size() != out.layers.size())) {
+    fail(thetas->where(), ": is ", thetas->brief(), ", expected an array of ",
+         count_of(out.layers.size(), "number"));
+  }
+  for (int64_t i = 0; i <= last; ++i) {
+    turns.push_back((last - i) % 4 != 0);
+    if (!thetas) continue;
+    const Json theta = (*thetas)[static_cast<size_t>(i)];
+    turns.back() = theta.as_double() != 0.0;
+    if (!turns.back() || theta.as_double() == out.ropes.front().theta) continue;
+    fail(theta.where(), ": is ", theta.brief(), ", expected 0 or ", out.ropes.front().theta,
+         ", the base that runtimes take for all layers");
+  }
+  for (size_t i = 0; i < turns.size(); ++i) {
+    if (!turns[i]) out.layer_ropes[i] = -1;
+  }
+  return turns;
+}
+
 namespace {
 
 using enum TensorRole;
@@ -38,28 +78,6 @@ double parse_q_multiplier(const Json& config, int64_t head_dim) {
               "vLLM divides larger factors by that root, and transformers does not");
 }
 
-// Whether each layer rotates: all but every fourth, counted from the last, unless the config says
-// so.
-std::vector<bool> rotating(const Json& config, const ModelConfig& out) {
-  std::vector<bool> turns;
-  const int64_t last = out.n_layers() - 1;
-  const auto thetas = config.find("layer_rope_theta");
-  if (thetas && (!thetas->is_array() || thetas->size() != out.layers.size())) {
-    fail(thetas->where(), ": is ", thetas->brief(), ", expected an array of ",
-         count_of(out.layers.size(), "number"));
-  }
-  for (int64_t i = 0; i <= last; ++i) {
-    turns.push_back((last - i) % 4 != 0);
-    if (!thetas) continue;
-    const Json theta = (*thetas)[static_cast<size_t>(i)];
-    turns.back() = theta.as_double() != 0.0;
-    if (!turns.back() || theta.as_double() == out.ropes.front().theta) continue;
-    fail(theta.where(), ": is ", theta.brief(), ", expected 0 or ", out.ropes.front().theta,
-         ", the base that runtimes take for all layers");
-  }
-  return turns;
-}
-
 // vLLM has its own list of layers that rotate, and a window in these alone.
 void check_rotating(const Json& config, const std::vector<bool>& turns, const ModelConfig& out) {
   const auto listed = config.find("no_rope_layers");
@@ -77,26 +95,10 @@ void check_rotating(const Json& config, const std::vector<bool>& turns, const Mo
 }
 
 void parse_muse_glimmer(const Json& config, ModelConfig& out) {
-  // Runtimes have other defaults for these.
-  config.at("max_position_embeddings");
-  if (!config.has("rope_theta")) config.at("rope_parameters").at("rope_theta");
-  BlockConfig& block = out.block;
-  out.qkv_bias = out.o_bias = config.get_bool("attention_bias", false);
-  out.embed_norm = out.bare_embed_norm = true;
-  block.norm_plus_one = block.last_norm_whole = true;
-  block.norm_place = NormPlace::around;
-  block.qk_norm = QkNorm::plain_all;
-  block.q_multiplier = parse_q_multiplier(config, out.head_dim());
-  block.attention_gate = AttentionGate::sigmoid;
-  block.logit_multiplier = positive_or(config, "output_multiplier", 0.19611613513818404);
-  block.logit_cap = positive_or(config, "final_logit_softcapping", 20.0);
-  out.post_norm_eps = positive_or(config, "post_norm_eps", 1e-8);
-  check_granted_by_muse(config, block.q_multiplier);
-  const std::vector<bool> turns = rotating(config, out);
-  check_rotating(config, turns, out);
-  for (size_t i = 0; i < turns.size(); ++i) {
-    if (!turns[i]) out.layer_ropes[i] = -1;
-  }
+  parse_muse(config, 0.19611613513818404, out);
+  out.block.q_multiplier = parse_q_multiplier(config, out.head_dim());
+  check_granted_by_muse(config, out.block.q_multiplier);
+  check_rotating(config, parse_muse_rotations(config, out), out);
 }
 
 std::span<const TensorRow> muse_glimmer_tensors() {

@@ -131,6 +131,7 @@ void parse_block_indexer(const Json& config, ModelConfig& out) {
 void parse_glm5_next(const Json& config, ModelConfig& out) {
   check_granted_by_glm5(config);
   parse_unrotated_latent(config, out);
+  refuse_full_gate(config);
   parse_kda(config, out);
   parse_least_decay(config, *out.recurrence);
   parse_clamped_experts(config, out);

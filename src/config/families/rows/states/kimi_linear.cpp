@@ -8,6 +8,7 @@
 #include "config/families/groups/kda_states.h"
 #include "config/families/groups/latent_architectures.h"
 #include "config/families/rows/family_rows.h"
+#include "config/families/rows/kimi.h"
 #include "config/families/tensor_blocks.h"
 #include "config/values/config_values.h"
 
@@ -16,8 +17,21 @@ namespace {
 
 using enum TensorRole;
 
-// Both keys say which layers keep a state. Transformers goes by layer_types, and vLLM by the other.
-void check_one_list(const Json& config, const ModelConfig& out) {
+void check_moe_step(const Json& config) {
+  const auto step = config.find("moe_layer_freq");
+  if (step && step->as_int() != 1) {
+    fail(step->where(), ": is ", step->brief(),
+         ", expected 1: experts in some of the layers are not supported");
+  }
+}
+
+TensorRow dense(const char* name, const char* saved, TensorRole role) {
+  return {.name = name, .roles = {role}, .other_name = saved};
+}
+
+}  // namespace
+
+void check_kimi_lists(const Json& config, const ModelConfig& out) {
   const auto linear = config.find("linear_attn_config");
   if (!linear || !config.has("layer_types")) return;
   const Json full = linear->at("full_attn_layers");
@@ -30,28 +44,8 @@ void check_one_list(const Json& config, const ModelConfig& out) {
   }
 }
 
-// Keys of Kimi K3, whose layers are other ones, and those of vLLM alone. Throws where they say
-// something other than Kimi Linear has.
-void check_granted_by_kimi(const Json& config) {
-  refuse_if_set(config, "mla_use_output_gate", "a gate of latent attention");
-  refuse_if_set(config, "tie_word_embeddings", "an embedding in place of lm_head");
-  for (const char* key : {"attn_res_block_size", "routed_expert_hidden_size"}) {
-    const auto found = config.find(key);
-    if (found)
-      fail(found->where(), ": is ", found->brief(), ", expected null in this architecture");
-  }
-  if (!is_on(config, "mla_use_nope")) {
-    fail(config.at("mla_use_nope").where(),
-         ": is false, expected true: latent attention does not rotate in this architecture");
-  }
-  const auto step = config.find("moe_layer_freq");
-  if (step && step->as_int() != 1) {
-    fail(step->where(), ": is ", step->brief(),
-         ", expected 1: experts in some of the layers are not supported");
-  }
-}
-
 void parse_kimi_experts(const Json& config, ModelConfig& out) {
+  check_moe_step(config);
   parse_experts(config, {{"num_experts"}, "moe_intermediate_size", "num_experts_per_token"}, out);
   if (!out.experts) config.at("num_experts");
   check_first_dense(config, out);
@@ -72,12 +66,7 @@ void parse_kimi_experts(const Json& config, ModelConfig& out) {
                                                             kLargestDim / experts.hidden_dim);
 }
 
-TensorRow dense(const char* name, const char* saved, TensorRole role) {
-  return {.name = name, .roles = {role}, .other_name = saved};
-}
-
-// Transformers saves a dense part under the name of experts.
-TensorRows dense_or_experts() {
+TensorRows kimi_dense_or_experts() {
   return {
       dense("model.layers.{}.mlp.gate_proj", "model.layers.{}.block_sparse_moe.gate_proj", gate),
       dense("model.layers.{}.mlp.up_proj", "model.layers.{}.block_sparse_moe.up_proj", up),
@@ -92,9 +81,27 @@ TensorRows dense_or_experts() {
       {"model.layers.{}.block_sparse_moe.shared_experts.down_proj", {shared_down}}};
 }
 
+namespace {
+
+// Keys of Kimi K3, whose layers are other ones, and those of vLLM alone. Throws where they say
+// something other than Kimi Linear has.
+void check_granted_by_kimi(const Json& config) {
+  refuse_if_set(config, "mla_use_output_gate", "a gate of latent attention");
+  refuse_if_set(config, "tie_word_embeddings", "an embedding in place of lm_head");
+  for (const char* key : {"attn_res_block_size", "routed_expert_hidden_size"}) {
+    const auto found = config.find(key);
+    if (found)
+      fail(found->where(), ": is ", found->brief(), ", expected null in this architecture");
+  }
+  if (!is_on(config, "mla_use_nope")) {
+    fail(config.at("mla_use_nope").where(),
+         ": is false, expected true: latent attention does not rotate in this architecture");
+  }
+}
+
 TensorRows kimi_tensors(bool q_in_two) {
   return joined({opening(), latent_attention(q_in_two), attention_out(),
-                 kda_tensors(VectorForm::inner), next_norm(), dense_or_experts(), ending()});
+                 kda_tensors(VectorForm::inner), next_norm(), kimi_dense_or_experts(), ending()});
 }
 
 std::span<const TensorRow> kimi_q_tensors() {
@@ -111,12 +118,13 @@ void parse_kimi_linear(const Json& config, ModelConfig& out) {
   if (!config.has("layer_types")) config.at("linear_attn_config");
   for (const char* key : {"rope_scaling", "rope_theta"}) config.find(key);  // nothing rotates
   check_granted_by_kimi(config);
-  check_one_list(config, out);
+  check_kimi_lists(config, out);
   parse_latent(config, out);
   // Unlike in DeepSeek V3, no rope changes the scale of scores.
   const auto q_dim = static_cast<double>(out.latent->nope_dim + out.latent->rope_dim);
   out.block.attention_scale = 1 / std::sqrt(q_dim);
   out.tensors = out.latent->q_rank > 0 ? kimi_q_tensors() : kimi_linear_tensors();
+  refuse_full_gate(config);
   parse_kda(config, out);
   parse_kimi_experts(config, out);
 }

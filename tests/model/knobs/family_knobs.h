@@ -14,6 +14,7 @@ struct Knob {
 };
 
 std::span<const Knob> family_knobs();
-std::span<const Knob> later_knobs();  // of families of 2026
+std::span<const Knob> later_knobs();   // of families of 2026
+std::span<const Knob> newest_knobs();  // of families of late 2026
 
 }  // namespace fp8kv::test

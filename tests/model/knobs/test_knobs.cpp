@@ -11,7 +11,7 @@
 #include "backend/cpu/cpu_backend.h"
 #include "checkpoint/identity/kv_config.h"
 #include "checkpoint/model/read_model_config.h"
-#include "model/family_knobs.h"
+#include "model/knobs/family_knobs.h"
 #include "support/models/family_model.h"
 #include "support/models/goldens.h"
 #include "support/models/run_model.h"
@@ -41,7 +41,7 @@ struct Logits {
 
 std::vector<test::Knob> all_knobs() {
   std::vector<test::Knob> knobs;
-  for (const auto& some : {test::family_knobs(), test::later_knobs()}) {
+  for (const auto& some : {test::family_knobs(), test::later_knobs(), test::newest_knobs()}) {
     knobs.insert(knobs.end(), some.begin(), some.end());
   }
   return knobs;

@@ -1,4 +1,4 @@
-#include "model/family_knobs.h"
+#include "model/knobs/family_knobs.h"
 
 namespace fp8kv::test {
 namespace {

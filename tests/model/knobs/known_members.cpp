@@ -4,20 +4,21 @@
 namespace fp8kv {
 namespace {
 
-// Does not compile with a member more or less: each has a row in family_knobs.cpp or
-// later_knobs.cpp, or a word here.
+// Does not compile with a member more or less: each has a row in family_knobs.cpp,
+// later_knobs.cpp or newest_knobs.cpp, or a word here.
 [[maybe_unused]] void all_members_are_known() {
   // The tensors' shapes give count, hidden_dim, inner_dim, fixed and identities, their dtypes
   // f32_router, and their number table_layers. router_norm always comes with beside_dense.
-  [[maybe_unused]] const auto [count, hidden_dim, inner_dim, routing, choice_bias, shared, fixed,
-                               gate, bias, beside, router_norm, f32_router, factors, multiplier,
-                               post_norm, tables, identities, shortcut] = ExpertsConfig{};
-  // The tensors' shapes give conv_width, steps_by_row, rank and from_v. Without fixed_decays
-  // nothing says how fast a state decays.
+  [[maybe_unused]] const auto [count, hidden_dim, inner_dim, inner_norm, sum_norm, each_norm,
+                               logits_by, routing, choice_bias, shared, fixed, gate, bias, beside,
+                               router_norm, f32_router, factors, multiplier, post_norm, tables,
+                               identities, shortcut] = ExpertsConfig{};
+  // The tensors' shapes give conv_width, steps_by_row, rank, full_gate and from_v. Without
+  // fixed_decays nothing says how fast a state decays.
   [[maybe_unused]] const auto [update, state_norm, skip, conv_bias, state_bias, state_out_bias,
                                multipliers, state_gate, state_eps, most_strength, steps_by_row,
-                               least_log_decay, state_rank, from_v, fixed_decays, least, most,
-                               k_heads, k_dim, v_heads, of_v_dim, width] = RecurrenceConfig{};
+                               least_log_decay, state_rank, full_gate, from_v, fixed_decays, least,
+                               most, k_heads, k_dim, v_heads, of_v_dim, width] = RecurrenceConfig{};
   [[maybe_unused]] const auto [by_in, by_gate, by_v, by_k, by_q, by_step, by_out] =
       StateMultipliers{};
   [[maybe_unused]] const auto [alpha, limit, form] = ClampedSwiglu{};
@@ -33,11 +34,11 @@ namespace {
                                index_eps, f32_weights] = IndexerConfig{};
   [[maybe_unused]] const auto [norm, plus_one, last_whole, norm_bias, place, states_before,
                                parallel, shared_norm, qk, q_by, attn_gate, qk_bias, v_norm,
-                               activation, xielu, gated, head_bias, head_normed, embed, residual,
-                               attention_in, attention_out, v_by, gate_by, down_by, logit,
-                               attention, by_layer, by_size, score_bias, sinks, window_sinks,
-                               score_cap, logit_cap, layer_scale, ffn_scale, stream_factors] =
-      BlockConfig{};
+                               attended_norm, bare_post, weighs_first, gate_temperature, activation,
+                               xielu, gated, head_bias, head_normed, embed, residual, attention_in,
+                               attention_out, v_by, gate_by, down_by, logit, attention, by_layer,
+                               by_size, score_bias, sinks, window_sinks, score_cap, logit_cap,
+                               layer_scale, ffn_scale, stream_factors] = BlockConfig{};
   [[maybe_unused]] const auto [of_attention, of_state, of_feed_forward] = StreamFactors{};
   // The tensors' shapes give all of these.
   [[maybe_unused]] const auto [distance_dim, extent] = DistanceConfig{};
