@@ -57,6 +57,7 @@ HunYuanMoEV1ForCausalLM hunyuan_v1_moe
 OlmoForCausalLM olmo
 Jais2ForCausalLM jais2
 JambaForCausalLM jamba
+DiffLlamaForCausalLM diffllama
 AfmoeForCausalLM afmoe
 MiMoV2ForCausalLM mimo_v2
 BailingMoeV3ForCausalLM bailing_hybrid                               BailingHybridForCausalLM bailing_hybrid

@@ -38,6 +38,9 @@ struct Batch {
   // [n_seqs] i32: the slot of the sequence's states, in layers that keep states. -1: no slot, which
   // REQUIRES that the sequence's first row is at position 0. No data: no sequence has a slot.
   ConstTensorView states = {};
+  // [n_seqs, max_pages] i32: twice the numbers of page_table, for a cache whose pages count as two
+  // with half of the heads each. No data: nobody asked for them.
+  ConstTensorView half_pages = {};
 };
 
 // In every row, the elements of each head from element `first` on.

@@ -39,7 +39,8 @@ Runner::Runner(const Checkpoint& checkpoint, const ModelConfig& config, Backend&
       most_rows_decoded_(bucket_for(sizes.max_sequences)),
       most_rows_(std::max(sizes.max_rows, most_rows_decoded_)),
       step_(working_memory([&] {
-        return Step(backend, most_rows_, most_rows_decoded_, KvCache::pages_for(sizes.max_tokens));
+        return Step(backend, most_rows_, most_rows_decoded_, KvCache::pages_for(sizes.max_tokens),
+                    config.block.differential);
       })),
       forward_(
           working_memory([&] { return Forward(backend, config, most_rows_, sizes.max_tokens); })),

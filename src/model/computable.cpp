@@ -280,6 +280,25 @@ void check_short_convs(const ModelConfig& config) {
   }
 }
 
+// Checks that differential attention has two halves of heads, which the forward pass computes by
+// the op of plain attention.
+void check_differential(const ModelConfig& config) {
+  const BlockConfig& block = config.block;
+  if (!block.differential) return;
+  if (config.latent || config.shared_row || config.indexer || config.distances || block.sinks ||
+      block.score_bias != ScoreBias::none || block.attention_gate != AttentionGate::none ||
+      block.norm != NormKind::rms) {
+    refuse(config, "differential attention is beside attention of another kind",
+           "K and V of their own, plain scores, and norms by the root mean square");
+  }
+  for (int64_t index = 0; index < config.n_layers(); ++index) {
+    const LayerDescription& layer = config.layer(index);
+    if (!config.attends(index) || layer.n_kv_heads % 2 == 0) continue;
+    refuse(config, cat("differential attention has ", layer.n_kv_heads, " KV heads"),
+           "an even number");
+  }
+}
+
 // Checks that clamped SwiGLUs are in blocks for which the forward pass computes them.
 void check_swiglus(const ModelConfig& config) {
   const BlockConfig& block = config.block;
@@ -340,6 +359,7 @@ void check_computable(const ModelConfig& config) {
   check_convolution(config);
   check_experts(config);
   check_swiglus(config);
+  check_differential(config);
   check_short_convs(config);
   check_shared_row(config);
   check_streams_computable(config);

@@ -76,6 +76,7 @@ Forward::Forward(Backend& backend, const ModelConfig& config, int64_t max_rows,
   if (config.has_shortcut()) shortcut_.emplace(memory_, config);
   if (config.laurel_rank > 0) laurel_.emplace(memory_, config);
   if (config.distances) distances_.emplace(memory_, config, max_positions);
+  if (config.block.differential) differential_.emplace(memory_, config);
   if (config.experts || config.hyper || attn_res_ || config.short_convs || config.block.ffn_scale ||
       !all_add_plainly(config)) {
     output_ = memory_.rows(config.dim);
@@ -160,6 +161,7 @@ AttentionInputs Forward::project(int64_t index, const LayerWeights& weights, con
       {},
       step.state.index_pool,
       x,
+      weights.differential,
   };
   const InputNorm in = attn_input(weights, n);
   const double multiplier = config_.block.attention_in_multiplier;
@@ -266,6 +268,7 @@ void Forward::attend(int64_t index, const AttentionInputs& inputs, const Batch& 
     options.chosen_block = config_.indexer->block;
     options.chosen_pooled = config_.indexer->pooled;
   }
+  if (differential_) return differential_->attend(inputs, kv, batch, options, out);
   backend_.attention(inputs.q, kv, batch, options, out);
   if (!shared_row_) return;
   const int32_t rope = config_.layer_ropes[static_cast<size_t>(index)];

@@ -17,6 +17,7 @@
 #include "model/parts/laurel.h"
 #include "model/parts/layer_states.h"
 #include "model/parts/rope_tables.h"
+#include "model/parts/scores/differential.h"
 #include "model/parts/scores/distances.h"
 #include "model/parts/shared_row.h"
 #include "model/parts/short_convs.h"
@@ -175,6 +176,7 @@ class Forward {
   std::optional<LaurelForward> laurel_;
   std::optional<AttentionGateForward> attention_gate_;
   std::optional<DistanceForward> distances_;
+  std::optional<DifferentialForward> differential_;
   Tensor output_;           // [max_rows, dim]: of a block that is not added to the stream unchanged
   Tensor layer_gate_;       // [max_rows, layer_input_dim]: see LayerInput
   Tensor attended_normed_;  // like attended_; with BlockConfig::attended_norm

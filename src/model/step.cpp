@@ -8,7 +8,7 @@
 namespace fp8kv {
 
 Step::Step(Backend& backend, int64_t max_rows, int64_t max_sequences,
-           int64_t max_pages_per_sequence)
+           int64_t max_pages_per_sequence, bool half_pages)
     : backend_(backend), max_pages_(max_pages_per_sequence) {
   const auto buffer = [&](int64_t n) { return backend.allocate(DType::i32, Shape{n}); };
   ids_buffer_ = buffer(max_rows);
@@ -19,6 +19,7 @@ Step::Step(Backend& backend, int64_t max_rows, int64_t max_sequences,
   context_len_buffer_ = buffer(max_sequences);
   last_rows_buffer_ = buffer(max_sequences);
   states_buffer_ = buffer(max_sequences);
+  if (half_pages) half_pages_buffer_ = buffer(max_sequences * max_pages_per_sequence);
   clear();
 }
 
@@ -29,6 +30,7 @@ uint64_t Step::bytes() const {
         &context_len_buffer_, &last_rows_buffer_, &states_buffer_}) {
     bytes += each->view().bytes();
   }
+  if (half_pages_buffer_) bytes += half_pages_buffer_->view().bytes();
   return bytes;
 }
 
@@ -115,6 +117,10 @@ void Step::upload() {
   batch_.page_table = put(page_table_buffer_, page_table_, Shape{n_sequences, max_pages_});
   batch_.states = put(states_buffer_, states_, Shape{n_sequences});
   batch_.context_len = put(context_len_buffer_, context_len_, Shape{n_sequences});
+  if (!half_pages_buffer_) return;
+  half_pages_.clear();
+  for (const int32_t page : page_table_) half_pages_.push_back(2 * page);
+  batch_.half_pages = put(*half_pages_buffer_, half_pages_, Shape{n_sequences, max_pages_});
 }
 
 }  // namespace fp8kv

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -18,7 +19,9 @@ inline constexpr StepSize kPromptStep{512, 512};
 // step. Between clear() calls, sequences are added one after another.
 class Step {
  public:
-  Step(Backend& backend, int64_t max_rows, int64_t max_sequences, int64_t max_pages_per_sequence);
+  // With `half_pages`, the batch has them: models with differential attention need them.
+  Step(Backend& backend, int64_t max_rows, int64_t max_sequences, int64_t max_pages_per_sequence,
+       bool half_pages = false);
 
   // Forgets the rows. The next ones are computed as in a step of size `computed_as`.
   void clear(StepSize computed_as = {});
@@ -60,9 +63,10 @@ class Step {
   };
   std::vector<Place> places_;  // of each row
   std::vector<int32_t> ids_, positions_, slots_, indptr_, page_table_, context_len_, last_rows_,
-      states_;
+      states_, half_pages_;
   Tensor ids_buffer_, positions_buffer_, slots_buffer_, indptr_buffer_, page_table_buffer_,
       context_len_buffer_, last_rows_buffer_, states_buffer_;
+  std::optional<Tensor> half_pages_buffer_;
   ConstTensorView ids_view_, last_rows_view_;
   Batch batch_;
   StepSize computed_as_;

@@ -266,6 +266,12 @@ TEST_CASE("scale_losses: every family has them in each layer with K and V of the
       return collect_magnitudes({model.checkpoint, model.config, *backend}, {model.ids}, log,
                                 options);
     };
+    if (model.config.block.differential) {
+      CHECK(test::error_of([&] { collect(); }, ErrorKind::usage) ==
+            "losses of scales: are measured for each KV head, and differential attention "
+            "subtracts the output of one head from another's");
+      continue;
+    }
     if (model.config.latent || model.config.shared_row) {
       CHECK(test::error_of([&] { collect(); }, ErrorKind::usage) ==
             cat("losses of scales: are measured for K and V apart, and this model caches ",

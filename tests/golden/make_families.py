@@ -711,6 +711,8 @@ def spread(name, shape, config):
         return 0.5, 1.5
     if name.endswith(("correction_bias", "expert_bias", "router_bias")):
         return 0.0, 0.3
+    if ".lambda_" in name:
+        return 0.0, 0.7
     if name.endswith("A_log"):
         return -1.0, 1.0
     if name.endswith("dt_bias"):

@@ -27,6 +27,7 @@ AFMOE = family("AfmoeForCausalLM", "afmoe", head_dim=12, num_hidden_layers=5, sl
                moe_intermediate_size=24, num_experts=6, num_experts_per_tok=2, num_shared_experts=1, route_scale=1.7, route_norm=True,
                score_func="sigmoid", mup_enabled=True, n_group=1, topk_group=1, num_expert_groups=1, num_limited_groups=1, **UNTIED)
 ARCEE = family("ArceeForCausalLM", "arcee", hidden_act="relu2", head_dim=12, attention_bias=False, mlp_bias=False, **UNTIED)
+DIFFLLAMA = family("DiffLlamaForCausalLM", "diffllama", head_dim=12, attention_bias=False, lambda_std_dev=0.1, **UNTIED)
 COHERE2_MOE = without(family("Cohere2MoeForCausalLM", "cohere2_moe", head_dim=12, num_hidden_layers=4, layer_norm_eps=0.02, logit_scale=0.5,
                              sliding_window=7, attention_bias=False, num_experts=6, num_experts_per_tok=2, num_shared_experts=1,
                              shared_expert_combination_strategy="average", expert_selection_fn="softmax", prefix_dense_intermediate_size=36,
@@ -192,6 +193,9 @@ CASES = {
     "arcee": ARCEE,
     "arcee-bias": {**ARCEE, **SEVEN, "attention_bias": True, "mlp_bias": True},
     "arcee-new-keys": {**new_keys(ARCEE, **LLAMA3), "num_key_value_heads": 4, **TIED},
+    "diffllama": DIFFLLAMA,
+    "diffllama-seven": {**DIFFLLAMA, "num_attention_heads": 14, "num_key_value_heads": 2, "head_dim": 6, "num_hidden_layers": 3, "attention_bias": True},
+    "diffllama-new-keys": {**new_keys(DIFFLLAMA, **LLAMA3), "num_attention_heads": 8, "num_key_value_heads": 4, "head_dim": 18, **TIED},
     "cohere2-moe": COHERE2_MOE,
     "cohere2-moe-sigmoid": {**without(COHERE2_MOE, "mlp_layer_types", "logit_scale", "prefix_dense_intermediate_size"), **SEVEN,
                             "hidden_size": 32, "num_hidden_layers": 3, "first_k_dense_replace": 1, "prefix_dense_sliding_window_pattern": 4,

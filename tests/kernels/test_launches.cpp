@@ -28,7 +28,7 @@ size_t launches_of_layer(Backend& backend, const test::BlockModel& model, int64_
   const ModelConfig& config = model.config;
   KvCache cache(backend, config, {config.dtype, 1}, nullptr);
   Forward forward(backend, config, rows, rows);
-  Step step(backend, rows, 1, 1);
+  Step step(backend, rows, 1, 1, config.block.differential);
   KvCache::Sequence sequence;
   REQUIRE(cache.extend(sequence, rows));
   std::vector<int32_t> ids(static_cast<size_t>(rows));

@@ -30,6 +30,7 @@ const Never kNever[] = {
     {"BaiChuanForCausalLM", {"head_dim", "one KV head", "seven Q heads", "tied"}},
     {"BaichuanForCausalLM", {"head_dim", "one KV head", "seven Q heads", "tied"}},
     {"BloomForCausalLM", kGroups},
+    {"DiffLlamaForCausalLM", {"one KV head"}},
     {"FalconForCausalLM", {"head_dim"}},
     {"GPT2LMHeadModel", kGroups},
     {"GPTBigCodeForCausalLM", {"head_dim"}},

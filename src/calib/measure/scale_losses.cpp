@@ -51,6 +51,12 @@ uint64_t counted(double loss) {
 }  // namespace
 
 void check_losses_measurable(const ModelConfig& config) {
+  if (config.block.differential) {
+    throw Error(
+        "losses of scales: are measured for each KV head, and differential attention subtracts the "
+        "output of one head from another's",
+        "use --policy amax", ErrorKind::usage);
+  }
   if (!config.latent && !config.shared_row) return;
   throw Error(
       cat("losses of scales: are measured for K and V apart, and this model caches ",

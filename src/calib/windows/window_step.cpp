@@ -6,7 +6,8 @@ namespace fp8kv {
 
 WindowStep::WindowStep(Backend& backend, const ModelConfig& config, const WindowPlan& plan,
                        CacheMemory memory, bool keep)
-    : step(backend, plan.most_rows, plan.most_windows, KvCache::pages_for(plan.longest_window)),
+    : step(backend, plan.most_rows, plan.most_windows, KvCache::pages_for(plan.longest_window),
+           config.block.differential),
       cache(backend, config, {config.dtype, keep ? plan.total_pages : plan.most_pages, 0, memory},
             nullptr),
       keep_(keep) {}

@@ -201,6 +201,7 @@ void add_block(const BlockConfig& block, ConfigNumbers& out) {
   }
   out.add_unless(usual.v_multiplier, "v_multiplier", block.v_multiplier);
   out.add_unless(usual.window_sinks, "window_sinks", block.window_sinks);
+  out.add_unless(usual.differential, "differential_attention", block.differential);
   out.add_unless(usual.attention_scale, "attention_scale", block.attention_scale);
   out.add_unless(usual.attention_scale_by_layer, "attention_scale_by_layer",
                  block.attention_scale_by_layer);

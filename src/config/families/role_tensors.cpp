@@ -180,6 +180,11 @@ RoleTensor tensor_of(TensorRole role, const ModelConfig& config, int64_t layer) 
               has_kv && has_head_norms(block), block.qk_norm_bias};
     case sinks:
       return {{heads}, config.has_sinks(layer)};
+    case lambda_q1:
+    case lambda_k1:
+    case lambda_q2:
+    case lambda_k2:
+      return {{of_layer.k_head_dim}, attends && block.differential};
     case choice_bias:
       if (config.has_expert_table(layer)) return {{1}, false};
       return tensor_of_experts(role, config, has_experts);

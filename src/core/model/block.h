@@ -177,6 +177,9 @@ struct BlockConfig {
   bool layer_scale = false;   // each layer multiplies the stream by its own number at its end
   bool ffn_scale = false;     // each layer multiplies its feed-forward part's output by a number
   StreamFactors stream_factors;
+  // Differential attention: the second half of the heads is subtracted from the first, times a
+  // number of the layer. See DifferentialForward. REQUIRES even numbers of heads. DiffLlama
+  bool differential = false;
 };
 
 // Whether a block's output, times `multiplier`, is added to the residual stream unchanged.

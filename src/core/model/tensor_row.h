@@ -61,7 +61,11 @@ enum class TensorRole {
   pool_norm,
   q_norm,
   k_norm,
-  sinks,          // [n_heads]
+  sinks,      // [n_heads]
+  lambda_q1,  // [k_head_dim], like the next three: see BlockConfig::differential
+  lambda_k1,
+  lambda_q2,
+  lambda_k2,
   distance,       // [n_heads * dim, dim of the stream]: this and the next: see DistanceConfig
   distance_bank,  // [dim, extent]
   index_q,        // this and the next four: of a sparse indexer; DSA: from the vector behind Q

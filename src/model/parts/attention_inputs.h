@@ -5,6 +5,7 @@
 #include "backend/op_arguments.h"
 #include "core/cache/paged.h"
 #include "core/numbers/tensor.h"
+#include "model/weights/layer_weights.h"
 
 namespace fp8kv {
 
@@ -19,6 +20,7 @@ struct AttentionInputs {
   std::optional<DistanceBias> distances = {};  // see AttentionOptions
   TensorView index_pool = {};                  // the layer's LayerState::index_pool
   ConstTensorView x = {};  // [n, dim]: the rows that attention reads, before their norm
+  std::optional<DifferentialWeights> differential = {};  // the layer's
 };
 
 // The memory of a sparse indexer. Empty unless IndexerForward::is_needed.

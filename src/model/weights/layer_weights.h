@@ -86,6 +86,13 @@ struct SharedRowWeights {
   std::optional<PoolWeights> pool;
 };
 
+// How differential attention subtracts one half of its heads from the other: see
+// DifferentialForward.
+struct DifferentialWeights {
+  float lambda = 0.0f;  // multiplies the second half
+  Norm norm;            // [2 * v_head_dim], of the difference: all weights are 1 - first_lambda
+};
+
 // Weights of a layer that keeps a state.
 struct StateWeights {
   Linear q, k;                                 // [k_width, dim or v_width]
@@ -181,6 +188,7 @@ struct LayerWeights {
   std::optional<SharedRowWeights> shared_row;
   std::optional<IndexerWeights> indexer;  // absent too where the choice before is reused
   std::optional<ConstTensorView> sinks;   // [n_heads]
+  std::optional<DifferentialWeights> differential;
   std::optional<Norm> attended_norm;      // [v_head_dim]: of each head of attention's output
   std::optional<Linear> attn_gate;        // [n_heads * head_dim, dim]
   std::optional<StateWeights> state;      // in place of attention, or beside it

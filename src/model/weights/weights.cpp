@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <numeric>
 
 #include "core/model/tensor_roles.h"
 #include "core/numbers/host_view.h"
@@ -32,6 +33,7 @@ bool is_for_host(const ModelTensor& tensor) {
   return role == TensorRole::attn_residual_gate || role == TensorRole::ffn_residual_gate ||
          role == TensorRole::layer_scale || role == TensorRole::dense_scale ||
          role == TensorRole::experts_scale ||
+         (role >= TensorRole::lambda_q1 && role <= TensorRole::lambda_k2) ||
          (role >= TensorRole::xielu_positive && role <= TensorRole::xielu_eps);
 }
 
@@ -44,8 +46,34 @@ Xielu xielu_of(const std::map<TensorRole, float>& numbers) {
           static_cast<float>(beta), numbers.at(TensorRole::xielu_eps)};
 }
 
+// The lambda that training starts from, of layers from 0 on. Source: Differential Transformer,
+// arXiv 2410.05258, section 2.1
+double first_lambda(int64_t index) {
+  return 0.8 - 0.6 * std::exp(-0.3 * static_cast<double>(index));
+}
+
+void set_differential(const ModelConfig& config, int64_t index, const WeightSource& source,
+                      LayerWeights& layer) {
+  if (!config.block.differential || !config.attends(index)) return;
+  std::map<TensorRole, std::vector<float>> vectors;
+  for (const ModelTensor& tensor : layer_tensors(config, index)) {
+    if (is_number(tensor)) vectors[tensor.parts.front().role] = source.numbers(tensor);
+  }
+  const auto power = [&](TensorRole q, TensorRole k) {
+    const std::vector<float>&of_q = vectors.at(q), &of_k = vectors.at(k);
+    return std::exp(std::inner_product(of_q.begin(), of_q.end(), of_k.begin(), 0.0));
+  };
+  const double first = first_lambda(index);
+  DifferentialWeights& made = layer.differential.emplace();
+  made.lambda = static_cast<float>(power(TensorRole::lambda_q1, TensorRole::lambda_k1) -
+                                   power(TensorRole::lambda_q2, TensorRole::lambda_k2) + first);
+  made.norm = plain_norm(config, 2 * config.layer(index).v_head_dim, source);
+  made.norm.weight_offset = static_cast<float>(-first);
+}
+
 void set_numbers(const ModelConfig& config, int64_t index, const WeightSource& source,
                  LayerWeights& layer) {
+  set_differential(config, index, source, layer);
   if (!config.block.layer_scale && !config.block.xielu && !config.block.ffn_scale) return;
   std::map<TensorRole, float> numbers;
   for (const ModelTensor& tensor : layer_tensors(config, index)) {

@@ -38,7 +38,7 @@ namespace {
                                xielu, gated, head_bias, head_normed, embed, residual, attention_in,
                                attention_out, v_by, gate_by, down_by, logit, attention, by_layer,
                                by_size, score_bias, sinks, window_sinks, score_cap, logit_cap,
-                               layer_scale, ffn_scale, stream_factors] = BlockConfig{};
+                               layer_scale, ffn_scale, stream_factors, differential] = BlockConfig{};
   [[maybe_unused]] const auto [of_attention, of_state, of_feed_forward] = StreamFactors{};
   // The tensors' shapes give all of these.
   [[maybe_unused]] const auto [distance_dim, extent] = DistanceConfig{};

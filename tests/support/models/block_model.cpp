@@ -26,6 +26,13 @@ std::span<const TensorRow> block_tensors() {
     add("model.layers.{}.mlp.shared_expert.up_proj", TensorRole::shared_up);
     add("model.layers.{}.mlp.shared_expert.down_proj", TensorRole::shared_down);
     add("model.layers.{}.mlp.shared_expert_gate", TensorRole::shared_router);
+    const auto add_bare = [&](std::string_view name, TensorRole role) {
+      all.push_back({.name = name, .roles = {role}, .bare = true});
+    };
+    add_bare("model.layers.{}.self_attn.lambda_q1", TensorRole::lambda_q1);
+    add_bare("model.layers.{}.self_attn.lambda_k1", TensorRole::lambda_k1);
+    add_bare("model.layers.{}.self_attn.lambda_q2", TensorRole::lambda_q2);
+    add_bare("model.layers.{}.self_attn.lambda_k2", TensorRole::lambda_k2);
     return all;
   }();
   return rows;
@@ -134,6 +141,7 @@ const std::vector<BlockVariant>& block_variants() {
       {"attention scale", [](TinyConfig& c) { c.block.attention_scale = 0.7; }},
       {"score cap", [](TinyConfig& c) { c.block.score_cap = 0.8; }},
       {"logit cap", [](TinyConfig& c) { c.block.logit_cap = 1.5; }},
+      {"differential attention", [](TinyConfig& c) { c.block.differential = true; }},
       {"head bias", [](TinyConfig& c) { c.block.head_bias = true; }},
       {"head bias beside the embedding",
        [](TinyConfig& c) {

@@ -20,7 +20,7 @@ SteppedRun::SteppedRun(const Checkpoint& checkpoint, const ModelConfig& config, 
       forward_(backend, config, n_, n_),
       states_(backend, config, 1),
       choice_(backend, config, {n_, n_, n_}),
-      step_(backend, n_, 1, KvCache::pages_for(n_)),
+      step_(backend, n_, 1, KvCache::pages_for(n_), config.block.differential),
       x_(backend.allocate(forward_.activation_dtype(), Shape{n_, config.stream_dim()})) {}
 
 TensorView SteppedRun::step(size_t count, StepSize computed_as) {

@@ -244,6 +244,11 @@ std::vector<TinyTensor> tiny_tensors(const TinyConfig& config, const TinyOptions
       make.norm(at + "self_attn.q_norm", whole ? q_dim : config.head_dim);
       make.norm(at + "self_attn.k_norm", whole ? kv_dim : config.head_dim);
     }
+    if (block.differential) {
+      for (const char* each : {"lambda_q1", "lambda_k1", "lambda_q2", "lambda_k2"}) {
+        make.add(cat(at, "self_attn.", each), {config.head_dim}, 0, 0.7);
+      }
+    }
     make.linear(at + "self_attn.o_proj", config.dim, q_dim, config.o_bias);
     if (norms_behind(block.norm_place)) {
       make.norm(at + post_norms.attention, config);

@@ -4,10 +4,12 @@
 #include <array>
 #include <cmath>
 #include <cstring>
+#include <numeric>
 
 #include "base/error.h"
 #include "core/numbers/half.h"
 #include "support/models/tiny_checkpoint.h"
+#include "support/reference/reference_attention.h"
 #include "support/reference/reference_formulas.h"
 
 namespace fp8kv::test {
@@ -141,37 +143,6 @@ Vector amax_per_kv_head(const Rows& rows, const ModelConfig& config) {
   return amax;
 }
 
-Vector attend(const Rows& q, const Rows& k, const Rows& v, size_t position, int64_t window,
-              const ModelConfig& config) {
-  const auto size = static_cast<size_t>(config.head_dim());
-  const auto heads = static_cast<size_t>(config.n_heads);
-  const size_t share = heads / static_cast<size_t>(config.n_kv_heads());
-  const size_t first = window > 0 && position + 1 > static_cast<size_t>(window)
-                           ? position + 1 - static_cast<size_t>(window)
-                           : 0;
-  Vector out(heads * size, 0.0);
-  for (size_t head = 0; head < heads; ++head) {
-    const size_t kv = head / share;
-    Vector weight;
-    for (size_t j = first; j <= position; ++j) {
-      double dot = 0;
-      for (size_t i = 0; i < size; ++i) dot += q[position][head * size + i] * k[j][kv * size + i];
-      const double own = config.block.attention_scale;
-      dot *= own == 0 ? 1 / std::sqrt(static_cast<double>(size)) : own;
-      weight.push_back(capped(dot, config.block.score_cap));
-    }
-    const double most = *std::max_element(weight.begin(), weight.end());
-    double sum = 0;
-    for (double& w : weight) sum += w = std::exp(w - most);
-    for (size_t j = first; j <= position; ++j) {
-      for (size_t i = 0; i < size; ++i) {
-        out[head * size + i] += weight[j - first] / sum * v[j][kv * size + i];
-      }
-    }
-  }
-  return out;
-}
-
 void add_to(Rows& x, const Rows& y, double multiplier) {
   for (size_t row = 0; row < x.size(); ++row) {
     for (size_t i = 0; i < x[row].size(); ++i) x[row][i] += multiplier * y[row][i];
@@ -276,25 +247,31 @@ void add_squares(const Rows& exact, const Rows& lossy, double& error, double& al
   }
 }
 
-Rows attend_all(const Rows& q, const Rows& k, const Rows& v, int64_t window,
-                const ModelConfig& config) {
-  Rows attended;
-  for (size_t position = 0; position < q.size(); ++position) {
-    attended.push_back(attend(q, k, v, position, window, config));
-  }
-  return attended;
+// The heads of a layer, and how differential attention subtracts them.
+ReferenceHeads heads_of(const Layer& layer, const ModelConfig& config) {
+  ReferenceHeads heads{config, config.window(layer.index)};
+  if (!config.block.differential) return heads;
+  const auto power = [&](const char* q, const char* k) {
+    const Vector of_q = layer.tensor(q), of_k = layer.tensor(k);
+    return std::exp(std::inner_product(of_q.begin(), of_q.end(), of_k.begin(), 0.0));
+  };
+  heads.first_lambda = 0.8 - 0.6 * std::exp(-0.3 * static_cast<double>(layer.index));
+  heads.lambda = power("self_attn.lambda_q1", "self_attn.lambda_k1") -
+                 power("self_attn.lambda_q2", "self_attn.lambda_k2") + heads.first_lambda;
+  return heads;
 }
 
 ReferenceErrors measure(const Rows& q, const Rows& k, const Rows& v, const Rows& attended,
-                        int64_t layer, const CacheRounding& rounding, const ModelConfig& config) {
+                        int64_t layer, const CacheRounding& rounding, const ReferenceHeads& heads) {
+  const ModelConfig& config = heads.config;
   Rows lossy_k = k, lossy_v = v;
   round_rows(lossy_k, config, rounding, layer, true);
   round_rows(lossy_v, config, rounding, layer, false);
   ReferenceErrors errors;
   add_squares(k, lossy_k, errors.k_error, errors.k);
   add_squares(v, lossy_v, errors.v_error, errors.v);
-  add_squares(attended, attend_all(q, lossy_k, lossy_v, config.window(layer), config),
-              errors.attention_error, errors.attention);
+  add_squares(attended, attend_all(q, lossy_k, lossy_v, heads), errors.attention_error,
+              errors.attention);
   return errors;
 }
 
@@ -340,8 +317,9 @@ ReferenceRun reference_forward(const Checkpoint& checkpoint, const ModelConfig& 
       round_rows(k, config, rounding, index, true);
       round_rows(v, config, rounding, index, false);
     }
-    const Rows attended = attend_all(q, k, v, config.window(index), config);
-    if (measured) run.errors.push_back(measure(q, k, v, attended, index, measured, config));
+    const ReferenceHeads heads = heads_of(layer, config);
+    const Rows attended = attend_all(q, k, v, heads);
+    if (measured) run.errors.push_back(measure(q, k, v, attended, index, measured, heads));
     const PostNormNames post_norms = post_norm_names(config.architecture);
     const std::string ffn_norm =
         config.block.shared_norm ? "input_layernorm" : "post_attention_layernorm";

@@ -14,6 +14,7 @@ Architecture cohere2_vision();
 Architecture cwm();
 Architecture deci_lm();
 Architecture deepseek_v4();
+Architecture diffllama();
 Architecture dots1();
 Architecture ernie4_5();
 Architecture ernie4_5_moe();
@@ -97,6 +98,7 @@ std::span<const Architecture> family_rows() {
       cwm(),
       deci_lm(),
       deepseek_v4(),
+      diffllama(),
       dots1(),
       ernie4_5(),
       ernie4_5_moe(),
