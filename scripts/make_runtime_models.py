@@ -58,6 +58,7 @@ OlmoForCausalLM olmo
 Jais2ForCausalLM jais2
 JambaForCausalLM jamba
 DiffLlamaForCausalLM diffllama
+Zamba2ForCausalLM zamba2
 AfmoeForCausalLM afmoe
 MiMoV2ForCausalLM mimo_v2
 BailingMoeV3ForCausalLM bailing_hybrid                               BailingHybridForCausalLM bailing_hybrid

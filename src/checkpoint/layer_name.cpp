@@ -75,7 +75,8 @@ std::optional<std::string_view> in_attention(std::string_view rest) {
 }
 
 std::string attention_in(std::string_view rest) {
-  return cat(rest.substr(0, rest.find('.')), ".");
+  if (is_paired(rest)) return cat(kAttentionNames[0], ".");
+  return std::string(rest.substr(0, rest.size() - in_attention(rest)->size()));
 }
 
 std::string_view without_wrappers(std::string_view name) {

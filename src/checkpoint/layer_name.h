@@ -44,9 +44,10 @@ std::string attention_path(std::string_view stack, std::string_view attention, b
                            int64_t layer);
 
 // The names that models give a layer's attention. Nearly all use the first, Nemotron-H the second,
-// GPT-NeoX and InternLM 2 the third, Falcon the fourth, GPT-2 and StarCoder 1 the last.
-inline constexpr std::array<std::string_view, 5> kAttentionNames = {
-    "self_attn", "mixer", "attention", "self_attention", "attn"};
+// GPT-NeoX and InternLM 2 the third, Falcon the fourth, Zamba 2 the fifth, GPT-2 and StarCoder 1
+// the last.
+inline constexpr std::array<std::string_view, 6> kAttentionNames = {
+    "self_attn", "mixer", "attention", "self_attention", "shared_transformer.self_attn", "attn"};
 
 // The part of a LayerName's `rest` after the name of the attention: "k_scale" for
 // "self_attn.k_scale", "mixer.k_scale" and "self_attn.1.k_scale". nullopt for names outside of

@@ -137,7 +137,8 @@ void MultiCacheRun::advance(size_t stream, const LayerWeights& weights, const Wi
   MixedRows mixed;
   // A window is one step, from its first row to its last, so no state has to survive it.
   forward_.add_ngrams(weights, x, {.batch = rows_.step.batch(), .kv = {}, .input = input_});
-  if (config_.keeps_state(layer_)) mixed.read = forward_.recur(weights, x, rows_.step.batch(), {});
+  if (config_.recurs_beside(layer_))
+    mixed.read = forward_.recur(weights, x, rows_.step.batch(), {});
   if (!config_.attends(layer_)) return forward_.finish(weights, mixed, x, rest_of_step());
   const TensorView attended = attention_buffer(attended_, batch);
   const PagedKv cache = caches_[lead].layer(layer_);

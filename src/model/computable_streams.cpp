@@ -181,10 +181,41 @@ void check_carried(const ModelConfig& config) {
   }
 }
 
+// Checks that shared blocks are in layers for which the forward pass computes them.
+void check_shared_blocks(const ModelConfig& config) {
+  if (!config.shared_block) return;
+  const BlockConfig& block = config.block;
+  const bool multiplied = block.residual_multiplier != 1.0 || block.v_multiplier != 1.0 ||
+                          block.attention_in_multiplier != 1.0 ||
+                          block.attention_out_multiplier != 1.0 || block.gate_multiplier != 1.0 ||
+                          block.down_multiplier != 1.0;
+  if (config.streams || config.hyper || config.has_shortcut() || config.experts || config.latent ||
+      config.shared_row || config.indexer || config.short_convs || config.distances ||
+      config.layer_input_dim > 0 || config.laurel_rank > 0 || config.qk_norm_rotated ||
+      block.layer_scale || block.parallel || block.v_norm || block.xielu || !block.gated ||
+      block.qk_norm != QkNorm::none || block.norm_place != NormPlace::before || multiplied ||
+      config.bare_norms || !config.hidden_dims.empty() || !config.swiglus.empty() ||
+      !config.gate_cuts.empty()) {
+    refuse_computing(config, "shared blocks are in layers of another kind",
+                     "plain attention, a gated feed-forward part, and norms before both alone");
+  }
+  if (!config.recurrence || config.recurrence->multipliers != StateMultipliers()) {
+    refuse_computing(config, "shared blocks are in layers without a state, or with multipliers",
+                     "a plain state in every layer");
+  }
+  for (int64_t index = 0; index < config.n_layers(); ++index) {
+    const bool fed = config.has_dense(index);
+    if (config.keeps_state(index) && fed == config.attends(index)) continue;
+    refuse_computing(config, cat("layer ", index, " is beside shared blocks"),
+                     "a state, alone or with attention and a feed-forward part");
+  }
+}
+
 }  // namespace
 
 void check_streams_computable(const ModelConfig& config) {
   check_carried(config);
+  check_shared_blocks(config);
   check_streams(config);
   check_hyper(config);
   check_attn_res(config);

@@ -36,7 +36,8 @@ Embedding::Embedding(const Checkpoint& checkpoint, const ModelConfig& config, Ba
       table_(checkpoint, config, backend,
              {embedding_tensor(checkpoint, config), row_dim(config), table}),
       position_offset_(config.position_offset),
-      repeats_(config.hyper || config.has_shortcut() || config.attn_res_block > 0) {
+      repeats_(config.hyper || config.has_shortcut() || config.shared_block ||
+               config.attn_res_block > 0) {
   const WeightLoader loader(checkpoint, config, backend);
   up_ = loader.outer(TensorRole::embed_up);
   positions_ = loader.outer(TensorRole::positions);

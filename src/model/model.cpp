@@ -41,7 +41,7 @@ Forward::Forward(Backend& backend, const ModelConfig& config, int64_t max_rows,
       config_(checked(config)),
       memory_(backend, backend.activation_dtype(config.dtype), max_rows),
       ropes_(memory_, config, max_positions) {
-  normed_ = memory_.rows(config.dim);
+  normed_ = memory_.rows(config.attention_in_dim());
   int64_t q_size = 0, k_size = 0, v_size = 0, attended_size = 0;
   int64_t hidden_dim = 0;
   bool any_dense = false;
@@ -51,7 +51,7 @@ Forward::Forward(Backend& backend, const ModelConfig& config, int64_t max_rows,
     k_size = std::max(k_size, layer.n_kv_heads * layer.own_k_dim());
     v_size = std::max(v_size, layer.n_kv_heads * layer.v_head_dim);
     attended_size = std::max(attended_size, config.n_heads_of(i) * layer.v_head_dim);
-    any_dense = any_dense || config.has_dense(i);
+    any_dense = any_dense || (config.has_dense(i) && !config.shared_block);
     hidden_dim = std::max(hidden_dim, config.hidden_dim_of(i));
   }
   q_ = memory_.rows(q_size);
@@ -74,6 +74,7 @@ Forward::Forward(Backend& backend, const ModelConfig& config, int64_t max_rows,
   if (config.attn_res_block > 0) attn_res_.emplace(memory_, config);
   if (config.ngrams) ngrams_.emplace(memory_, config);
   if (config.has_shortcut()) shortcut_.emplace(memory_, config);
+  if (config.shared_block) shared_block_.emplace(memory_, config);
   if (config.laurel_rank > 0) laurel_.emplace(memory_, config);
   if (config.distances) distances_.emplace(memory_, config, max_positions);
   if (config.block.differential) differential_.emplace(memory_, config);
@@ -135,7 +136,7 @@ void Forward::layer(int64_t index, const LayerWeights& weights, const TensorView
     attend(index, inputs, step.batch, step.kv, attended);
     mixed.attended = attended;
   }
-  if (config_.keeps_state(index)) mixed.read = recur(weights, x, step.batch, step.state);
+  if (config_.recurs_beside(index)) mixed.read = recur(weights, x, step.batch, step.state);
   finish(weights, mixed, x, step);
 }
 
@@ -174,6 +175,8 @@ AttentionInputs Forward::project(int64_t index, const LayerWeights& weights, con
   } else if (shared_row_) {
     shared_row_->project(index, weights, entered(x, in, multiplier), args, step.state.pool);
     backend_.rope_append(ropes_.rotation(-1, inputs, step.batch, step.kv, step.magnitudes));
+  } else if (shared_block_) {
+    shared_block_->project(weights, entered(x, in, multiplier), args);
   } else if (config_.qk_norm_rotated) {
     project_rotated(backend_, entered(x, in, multiplier), weights.attn, args,
                     ropes_.rotation(-1, inputs, step.batch, step.kv, step.magnitudes));
@@ -225,7 +228,7 @@ void Forward::append(const AttentionInputs& inputs, const Batch& batch, const Pa
 // The config says which norms exist, not the weights that were found.
 InputNorm Forward::attn_input(const LayerWeights& weights, int64_t rows) const {
   FP8KV_ASSERT(weights.attn_norm.has_value() == norms_input(weights.norm_place));
-  return {weights.attn_norm, view_of(normed_, rows, config_.dim)};
+  return {weights.attn_norm, view_of(normed_, rows, config_.attention_in_dim())};
 }
 
 InputNorm Forward::ffn_input(const LayerWeights& weights, int64_t rows) const {
@@ -286,6 +289,8 @@ void Forward::head(const HeadWeights& weights, const TensorView& x, const ConstT
     attn_res_->merge(weights.attn_res.value(), x, rows, chosen);
   } else if (shortcut_) {
     shortcut_->merge(x, rows, chosen);
+  } else if (shared_block_) {
+    shared_block_->merge(x, rows, chosen);
   } else {
     backend_.embed(x, rows, chosen);
   }

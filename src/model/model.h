@@ -26,6 +26,7 @@
 #include "model/parts/streams/attn_res.h"
 #include "model/parts/streams/hyper.h"
 #include "model/parts/streams/ngram_forward.h"
+#include "model/parts/streams/shared_block.h"
 #include "model/parts/streams/shortcut.h"
 #include "model/parts/streams/streams.h"
 #include "model/weights/weights.h"
@@ -68,8 +69,8 @@ class Forward {
   // call this first, in every layer.
   void add_ngrams(const LayerWeights& weights, const TensorView& x, const LayerStep& step);
 
-  // Runs rows x [n, dim] through layer `index`, which keeps a state, up to its last product.
-  // [n, v_width]
+  // Runs rows x [n, dim] through a layer's state up to its last product. `finish` does that in
+  // models with shared blocks. REQUIRES config.recurs_beside of the layer.   [n, v_width]
   TensorView recur(const LayerWeights& weights, const ConstTensorView& x, const Batch& batch,
                    const LayerState& state);
 
@@ -140,6 +141,8 @@ class Forward {
                          const ConstTensorView& x);
   void finish_shortcut(const LayerWeights& weights, const MixedRows& mixed, const TensorView& rows,
                        const LayerStep& step);
+  void finish_block(const LayerWeights& weights, const MixedRows& mixed, const TensorView& rows,
+                    const LayerStep& step);
   ConstTensorView heads_output(const LayerWeights& weights, const ConstTensorView& attended,
                                const ConstTensorView& x);
   ConstTensorView normed_heads(const Norm& norm, const ConstTensorView& attended);
@@ -173,6 +176,7 @@ class Forward {
   std::optional<AttnResForward> attn_res_;
   std::optional<NgramForward> ngrams_;
   std::optional<ShortcutForward> shortcut_;
+  std::optional<SharedBlockForward> shared_block_;
   std::optional<LaurelForward> laurel_;
   std::optional<AttentionGateForward> attention_gate_;
   std::optional<DistanceForward> distances_;

@@ -40,6 +40,7 @@ void Forward::finish(const LayerWeights& weights, const MixedRows& mixed, const 
   if (hyper_) return finish_hyper(weights, mixed, x, step);
   if (attn_res_) return finish_attn_res(weights, mixed, x, step);
   if (shortcut_) return finish_shortcut(weights, mixed, x, step);
+  if (shared_block_) return finish_block(weights, mixed, x, step);
   finish_stream(weights, mixed, x, step);
   if (weights.input) {
     backend_.add(x, layer_input_term(*weights.input, step.input.value(), x), 1.0f);
@@ -91,6 +92,19 @@ void Forward::finish_shortcut(const LayerWeights& weights, const MixedRows& mixe
              {weights.ffn_norm_place, weights.ffn_post_norm, config_.block.down_multiplier}, x);
   if (weights.ends_shortcut) backend_.add(x, shortcut_->kept(rows), 1.0f);
   shortcut_->put(x, rows);
+}
+
+// The rest of a layer in a model with shared blocks: a state, which also reads the block's output.
+void Forward::finish_block(const LayerWeights& weights, const MixedRows& mixed,
+                           const TensorView& rows, const LayerStep& step) {
+  std::optional<ConstTensorView> heads;
+  if (mixed.attended) heads = heads_output(weights, *mixed.attended, rows);
+  const TensorView input = shared_block_->state_input(weights, rows, heads);
+  backend_.norm(input, weights.state_in_norm.value(), input);
+  const TensorView read = state_->run(*weights.state, input, step.batch, step.state);
+  const TensorView x = shared_block_->stream(rows);
+  backend_.linear(read, std::array{project_onto(weights.state->out, x)});
+  shared_block_->put(x, rows);
 }
 
 // The rest of a layer on one stream, without the layer's own input.

@@ -266,6 +266,12 @@ TEST_CASE("scale_losses: every family has them in each layer with K and V of the
       return collect_magnitudes({model.checkpoint, model.config, *backend}, {model.ids}, log,
                                 options);
     };
+    if (model.config.shared_block) {
+      CHECK(test::error_of([&] { collect(); }, ErrorKind::usage) ==
+            "losses of scales: are measured by what attention adds to the stream, and the shared "
+            "blocks of this model add nothing to it");
+      continue;
+    }
     if (model.config.block.differential) {
       CHECK(test::error_of([&] { collect(); }, ErrorKind::usage) ==
             "losses of scales: are measured for each KV head, and differential attention "

@@ -63,6 +63,7 @@ constexpr const char* kSupported =
     "Qwen4ExpForCausalLM, SarvamMLAForCausalLM, SarvamMoEForCausalLM, SeedOssForCausalLM, "
     "SolarOpenForCausalLM, "
     "Step3p5ForCausalLM, Step3p7ForConditionalGeneration, VaultGemmaForCausalLM, "
+    "Zamba2ForCausalLM, "
     "Exaone4_5_ForConditionalGeneration, Gemma3ForConditionalGeneration, "
     "Gemma3nForConditionalGeneration, Gemma4ForConditionalGeneration, "
     "Glm46VForConditionalGeneration, Idefics3ForConditionalGeneration, "

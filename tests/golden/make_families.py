@@ -711,6 +711,13 @@ def spread(name, shape, config):
         return 0.5, 1.5
     if name.endswith(("correction_bias", "expert_bias", "router_bias")):
         return 0.0, 0.3
+    if "_adapter_list." in name:  # beside matrices of the same input
+        return 0.0, round(1.3 / math.sqrt(shape[-1]), 3)
+    if config["model_type"] == "zamba2" and config["num_hidden_layers"] > 3:  # else rounding grows too much from layer to layer
+        for part, amplitude in (("mamba.out_proj.weight", 0.8), ("q_proj.weight", 1.3), ("k_proj.weight", 1.3), (".linear.weight", 0.8),
+                                ("mamba.in_proj.weight", 1.3)):
+            if name.endswith(part):
+                return 0.0, round(amplitude / math.sqrt(shape[-1]), 3)
     if ".lambda_" in name:
         return 0.0, 0.7
     if name.endswith("A_log"):
@@ -1011,7 +1018,7 @@ def has_layers_of_kinds(config):
     """Layers that keep a state or the keys of an indexer: a cache has to be told."""
     return bool({"linear_num_key_heads", "mamba_n_heads", "mamba_num_heads", "index_topk", "index_topk_blocks", "sparse_attention_config",
                  "linear_num_heads", "linear_attn_config"} & set(text_of(config))) or \
-        config["model_type"].startswith(("bailing_hybrid", "inkling", "jamba", "lfm2", "lfm3", "olmo_hybrid")) or \
+        config["model_type"].startswith(("bailing_hybrid", "inkling", "jamba", "lfm2", "lfm3", "olmo_hybrid", "zamba2")) or \
         config["model_type"] in ("minimax", "minimax_text_01", "minimax_m1")
 
 

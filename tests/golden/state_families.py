@@ -101,6 +101,12 @@ INKLING_PLAIN = {**without(INKLING, "torch_dtype", "layer_types", "mlp_layer_typ
                  "dtype": "float32", "num_hidden_layers": 6, "hidden_size": 24, "num_key_value_heads": 4, "swa_num_attention_heads": 4,
                  "log_scaling_n_floor": 3, "swa_num_key_value_heads": 2, "moe_intermediate_size": 20, "n_routed_experts": 4}
 
+ZAMBA2 = family("Zamba2ForCausalLM", "zamba2", num_hidden_layers=4, num_key_value_heads=4, hidden_act="gelu", intermediate_size=40, num_mem_blocks=2,
+                layers_block_type=["hybrid", "mamba", "hybrid", "hybrid"], hybrid_layer_ids=[0, 2, 3], attention_head_dim=16,
+                attention_hidden_size=64, use_shared_attention_adapter=True, adapter_rank=5, use_mem_rope=True, use_long_context=False,
+                rope_theta=500.0, add_bias_linear=False, use_conv_bias=True, n_mamba_heads=4, mamba_d_state=6, mamba_ngroups=2, mamba_expand=2,
+                mamba_headdim=16, mamba_d_conv=4, chunk_size=256, time_step_min=0.001, time_step_max=0.1, time_step_floor=0.0001,
+                use_mem_eff_path=False, num_logits_to_keep=1, pad_token_id=0, **TIED)
 JAMBA = without(family("JambaForCausalLM", "jamba", num_hidden_layers=4, attn_layer_period=4, attn_layer_offset=2, expert_layer_period=2, expert_layer_offset=1,
                        num_experts=5, num_experts_per_tok=2, mamba_d_state=5, mamba_d_conv=4, mamba_expand=2, mamba_dt_rank="auto", mamba_conv_bias=True,
                        mamba_proj_bias=False, hidden_act="silu", rms_norm_eps=0.03, pad_token_id=0, **UNTIED), "rope_theta")
@@ -212,6 +218,14 @@ CASES = {
     "lfm3-plain": {**without(LFM3, "torch_dtype"), "dtype": "float32", "num_hidden_layers": 3, "layer_types": [CONV, FULL, CONV], "num_key_value_heads": 4,
                    "use_sandwich_norm": False, "use_attention_gate": False,
                    "rope_parameters": {FULL: {"rope_type": "default", "rope_theta": 500.0}}},
+    "zamba2": ZAMBA2,
+    "zamba2-seven": {**without(ZAMBA2, "rope_theta", "attention_head_dim", "attention_hidden_size", "hybrid_layer_ids", "mamba_headdim"), "num_hidden_layers": 3,
+                     "num_attention_heads": 7, "num_key_value_heads": 1, "hidden_size": 42, "layers_block_type": ["hybrid", "mamba", "hybrid"], "num_mem_blocks": 1,
+                     "use_shared_attention_adapter": False, "use_mem_rope": False, "add_bias_linear": True, "n_mamba_heads": 7, "mamba_ngroups": 1, "mamba_d_state": 10},
+    "zamba2-new-keys": {**without(ZAMBA2, "rope_theta", "torch_dtype", "attention_head_dim", "attention_hidden_size", "hybrid_layer_ids", "mamba_headdim", "intermediate_size"),
+                        "dtype": "float32", "rope_parameters": {"rope_type": "default", "rope_theta": 5000.0}, "num_key_value_heads": 2,
+                        "layers_block_type": ["linear_attention", "hybrid", "hybrid", "hybrid"], "num_mem_blocks": 2,
+                        "use_shared_attention_adapter": False, "hidden_act": "silu", "mamba_d_conv": 3},
     "jamba": JAMBA,
     "jamba-seven": {**JAMBA, **SEVEN, "hidden_size": 36, "num_hidden_layers": 3, "attn_layer_period": 2, "attn_layer_offset": 0, "num_experts": 1,
                     "mamba_dt_rank": 7, "mamba_conv_bias": False, "mamba_proj_bias": True, "mamba_d_state": 16, "mamba_d_conv": 2, **TIED},

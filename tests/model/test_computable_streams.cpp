@@ -225,4 +225,22 @@ TEST_CASE("computable: streams, ways around attention and experts beside others 
         }).starts_with("LlamaForCausalLM: the router has a norm of its own, or experts "));
 }
 
+TEST_CASE("computable: shared blocks are in layers that all keep a plain state") {
+  CHECK(test::refusal([](ModelConfig& c) { c.shared_block.emplace(); }) ==
+        "LlamaForCausalLM: shared blocks are in layers without a state, or with multipliers, "
+        "expected a plain state in every layer");
+  CHECK(test::refusal([](ModelConfig& c) {
+          c.shared_block.emplace();
+          c.block.parallel = true;
+        }) ==
+        "LlamaForCausalLM: shared blocks are in layers of another kind, expected plain attention, "
+        "a gated feed-forward part, and norms before both alone");
+  CHECK(test::refusal([](ModelConfig& c) {
+          c.shared_block.emplace();
+          c.recurrence = RecurrenceConfig{.update = StateUpdate::add};
+        }) ==
+        "LlamaForCausalLM: layer 0 is beside shared blocks, expected a state, alone or with "
+        "attention and a feed-forward part");
+}
+
 }  // namespace fp8kv

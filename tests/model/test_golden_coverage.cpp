@@ -64,6 +64,8 @@ const Never kNever[] = {
     {"Qwen2_5OmniModel", {"head_dim"}},
     {"Qwen2_5_VLForConditionalGeneration", {"head_dim"}},
     {"StableLmForCausalLM", {"head_dim"}},
+    // Transformers shares no blocks where embeddings are not tied.
+    {"Zamba2ForCausalLM", {"untied"}},
 };
 
 }  // namespace

@@ -57,6 +57,12 @@ void check_losses_measurable(const ModelConfig& config) {
         "output of one head from another's",
         "use --policy amax", ErrorKind::usage);
   }
+  if (config.shared_block) {
+    throw Error(
+        "losses of scales: are measured by what attention adds to the stream, and the shared "
+        "blocks of this model add nothing to it",
+        "use --policy amax", ErrorKind::usage);
+  }
   if (!config.latent && !config.shared_row) return;
   throw Error(
       cat("losses of scales: are measured for K and V apart, and this model caches ",

@@ -249,6 +249,11 @@ void add_recurrence(const ModelConfig& config, ConfigNumbers& out) {
 
 void add_streams(const ModelConfig& config, ConfigNumbers& out) {
   out.add_unless(int64_t{0}, "laurel_rank", config.laurel_rank);
+  if (config.shared_block) {
+    out.add("num_mem_blocks", config.shared_block->blocks);
+    out.add("adapter_rank", config.shared_block->rank);
+    out.add_unless(false, "use_shared_attention_adapter", config.shared_block->adapts_attention);
+  }
   if (!config.gate_cuts.empty()) {
     out.add("activation_sparsity", by_layer(config.n_layers(), [&](int64_t i) {
               return cat(config.gate_cuts[static_cast<size_t>(i)]);

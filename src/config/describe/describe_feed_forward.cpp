@@ -31,7 +31,7 @@ FeedForward dense_part(const Json& text) {
   const bool gated = activation == "silu" || activation == "swigluoai" || activation == "swish" ||
                      type.starts_with("gemma") || type.starts_with("lfm2") ||
                      type.starts_with("lfm3") || type.starts_with("muse_glimmer") ||
-                     type == "longcat_flash" || type == "jamba";
+                     type == "longcat_flash" || type == "jamba" || type == "zamba2";
   return gated ? FeedForward::gated : FeedForward::unknown;
 }
 
@@ -103,6 +103,7 @@ bool is_expert_layer(const Json& text, int64_t layer) {
 // Nemotron-H: most layers are attention or Mamba without a feed-forward part. The names are those
 // of layers_block_type.
 FeedForward part_of_block(std::string_view block) {
+  if (block == "hybrid") return FeedForward::gated;  // Zamba 2
   return block == "E" || block == "moe"   ? FeedForward::experts
          : block == "-" || block == "mlp" ? FeedForward::plain
                                           : FeedForward::none;
@@ -116,7 +117,8 @@ std::vector<std::string> blocks_of(const Json& text) {
     blocks.emplace_back(1, letter);
   }
   const auto listed = text.find("layers_block_type");
-  if (!blocks.empty() || !listed || text.get_string("model_type", "") != "nemotron_h") {
+  const std::string type = text.get_string("model_type", "");
+  if (!blocks.empty() || !listed || (type != "nemotron_h" && type != "zamba2")) {
     return blocks;
   }
   for (size_t i = 0; i < listed->size(); ++i) blocks.push_back((*listed)[i].as_string());

@@ -15,27 +15,17 @@
 #include "config/describe/describe_pools.h"
 #include "config/describe/describe_state.h"
 #include "config/describe/layer_shapes.h"
+#include "config/describe/usual_mixings.h"
 #include "config/describe/window_keys.h"
 #include "config/values/config_values.h"
 
 namespace fp8kv {
 namespace {
 
-using Mixings = std::vector<Mixing>;
-
 // The number under `key`, from `least` to kLongestContext, or `otherwise` if the key is missing.
 int64_t number_or(const Json& text, const char* key, int64_t least, int64_t otherwise) {
   const auto number = text.find(key);
   return number ? in_range(*number, least, kLongestContext) : otherwise;
-}
-
-// One layer of every `period` has full attention: the one at place `full`. All others mix by
-// `other`.
-Mixings periodic(int64_t period, int64_t full, Mixing other, int64_t n_layers) {
-  Mixings mixings;
-  for (int64_t i = 0; i < n_layers; ++i)
-    mixings.push_back(i % period == full ? Mixing::full : other);
-  return mixings;
 }
 
 Mixings told_by_interval(const Json&, const Json& interval, const ModelDescription& model) {
@@ -174,6 +164,10 @@ Mixings told_by_types(const Json& text, const Json& types, const ModelDescriptio
   Mixings mixings;
   for (size_t i = 0; i < types.size(); ++i) {
     const std::string name = types[i].as_string();
+    if (name == "hybrid" && is_zamba2(text)) {
+      mixings.push_back(Mixing::full);
+      continue;
+    }
     if (has_indexer(text) && is_indexed(name)) {
       mixings.push_back(Mixing::full);  // attention to every token that the indexer picks
       continue;
@@ -301,28 +295,6 @@ const Decider* find_decider(const Json& text) {
   return found == std::end(kDeciders) ? nullptr : found;
 }
 
-// Families whose configs may leave out the list of attention layers, if no layer has attention.
-bool is_mamba_unless_said(const Json& text) {
-  const std::string type = text.get_string("model_type", "");
-  return type == "granitemoehybrid" || type == "bamba";
-}
-
-// Families whose configs may leave out the pattern: every fourth layer has attention.
-bool is_every_fourth(const Json& text) {
-  const std::string type = text.get_string("model_type", "");
-  return type == "qwen3_next" || is_glm5_next(text) || type.starts_with("qwen3_5") ||
-         type.starts_with("qwen4_exp");
-}
-
-// The layers of a config that does not say which mix how.
-Mixings usual_mixings(const Json& text, const ModelDescription& model) {
-  const bool minimax = text.get_string("model_type", "") == "minimax";
-  if (minimax) return periodic(2, 0, Mixing::recurrent, model.n_layers());
-  if (is_every_fourth(text)) return periodic(4, 3, Mixing::recurrent, model.n_layers());
-  const Mixing all = is_mamba_unless_said(text) ? Mixing::recurrent : Mixing::full;
-  return Mixings(model.layers.size(), all);
-}
-
 Mixings told_mixings(const Json& text, const ModelDescription& model) {
   if (has_pools(text)) return Mixings(model.layers.size(), Mixing::window);
   const Decider* decider = find_decider(text);
@@ -343,8 +315,9 @@ void set_mixing(const Json& text, Mixing mixing, LayerDescription& layer) {
   layer.mixing = mixing;
   switch (mixing) {
     case Mixing::full:
-      // Falcon-H1's layers have attention and Mamba side by side.
-      if (text.get_string("model_type", "") == "falcon_h1") {
+      // Falcon-H1's layers have attention and Mamba side by side. Those of Zamba 2 have Mamba after
+      // attention.
+      if (text.get_string("model_type", "") == "falcon_h1" || is_zamba2(text)) {
         layer.state_bytes = state_bytes_of(text);
         layer.state_beside = true;
       }

@@ -43,6 +43,9 @@ int64_t parse_kv_heads(const Json& text, int64_t n_heads) {
 }
 
 int64_t parse_head_dim(const Json& text, int64_t n_heads) {
+  // The heads of Zamba 2 read two vectors of hidden_size together.
+  const bool zamba2 = text.get_string("model_type", "") == "zamba2";
+  if (zamba2) return 2 * in_range(text.at("hidden_size"), kLargestDim) / n_heads;
   if (const auto head_dim = text.find("head_dim")) return in_range(*head_dim, kLargestDim);
   const Json dim = at_any(text, kDim);
   const int64_t size = in_range(dim, kLargestDim);

@@ -2,6 +2,7 @@
 
 #include <optional>
 
+#include "config/describe/usual_mixings.h"
 #include "config/values/config_values.h"
 
 namespace fp8kv {
@@ -26,6 +27,8 @@ constexpr StateKeys kStateKeys[] = {
     {"num_attention_heads", "head_dim", "head_dim", "num_attention_heads",
      "short_conv_kernel_size"},  // likewise: Ling 3
     {"mamba_n_heads", "mamba_d_state", "mamba_d_head", "mamba_n_groups", "mamba_d_conv"},
+    {"n_mamba_heads", "mamba_d_state", "mamba_headdim", "mamba_ngroups",
+     "mamba_d_conv"},  // Zamba 2
     {"mamba_num_heads", "ssm_state_size", "mamba_head_dim", "n_groups", "conv_kernel"},
 };
 
@@ -58,8 +61,8 @@ std::optional<uint64_t> bytes_by(const Json& text, const StateKeys& keys) {
   };
   const uint64_t heads = number(keys.heads), rows = number(keys.rows);
   const auto said = text.find(keys.columns);
-  const uint64_t columns =
-      said && said->is_string() ? columns_by_width(text, heads, kMost) : number(keys.columns);
+  const bool by_width = said ? said->is_string() : is_zamba2(text);
+  const uint64_t columns = by_width ? columns_by_width(text, heads, kMost) : number(keys.columns);
   const uint64_t groups = number(keys.groups);
   const uint64_t width = number(keys.conv_width);
   if (heads == 0 || rows == 0 || columns == 0 || groups == 0 || width == 0) return std::nullopt;

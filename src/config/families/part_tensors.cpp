@@ -234,6 +234,37 @@ RoleTensor tensor_of_shared_row(TensorRole role, const ModelConfig& config, int6
   }
 }
 
+RoleTensor tensor_of_block(TensorRole role, const ModelConfig& config, int64_t layer) {
+  const SharedBlockConfig& block = config.shared_block.value();
+  const LayerDescription& of_layer = config.layer(layer);
+  const bool attends = config.attends(layer), adapts = attends && block.adapts_attention;
+  switch (role) {
+    case attn_norm:
+      return {{config.attention_in_dim()}, attends};
+    case state_in_norm:
+      return {{config.dim}, config.keeps_state(layer)};
+    case q_lora_down:
+    case k_lora_down:
+    case v_lora_down:
+      return {{block.rank, config.attention_in_dim()}, adapts};
+    case q_lora_up:
+      return {{config.n_heads_of(layer) * of_layer.k_head_dim, block.rank}, adapts};
+    case k_lora_up:
+      return {{of_layer.n_kv_heads * of_layer.k_head_dim, block.rank}, adapts};
+    case v_lora_up:
+      return {{of_layer.n_kv_heads * of_layer.v_head_dim, block.rank}, adapts};
+    case ffn_lora_down:
+      return {{block.rank, config.dim}, attends};
+    case gate_lora_up:
+    case up_lora_up:
+      return {{config.hidden_dim, block.rank}, attends};
+    case block_out:
+      return {{config.dim, config.dim}, attends};
+    default:
+      assertion_failed("a TensorRole of a shared block", __FILE__, __LINE__);
+  }
+}
+
 RoleTensor tensor_of_distances(TensorRole role, const ModelConfig& config, int64_t layer) {
   if (!config.distances || !config.attends(layer)) return {{1}, false};
   const int64_t dim = config.distances->dim;

@@ -38,6 +38,10 @@ RoleTensor tensor_of_shared_row(TensorRole role, const ModelConfig& config, int6
 RoleTensor tensor_of_distances(TensorRole role, const ModelConfig& config, int64_t layer);
 RoleTensor tensor_of_short_convs(TensorRole role, const ModelConfig& config, int64_t layer);
 
+// The tensor of a role of a shared block, or of the layer that uses it. REQUIRES
+// config.shared_block.
+RoleTensor tensor_of_block(TensorRole role, const ModelConfig& config, int64_t layer);
+
 RoleTensor tensor_of_drafter(TensorRole role, const ModelConfig& config);
 
 // The tensor of a role of a sparse indexer. It exists only in layers that choose tokens themselves.

@@ -36,6 +36,13 @@ bool is_of_shared_row(TensorRole role) {
          role == o || role == o_down || (role >= pool_rows && role <= pool_norm);
 }
 
+// The roles of shared blocks, and those that layers with such blocks have otherwise.
+bool is_of_block(TensorRole role) {
+  return role == attn_norm || role == state_in_norm || role == block_out ||
+         (role >= q_lora_down && role <= v_lora_up) ||
+         (role >= ffn_lora_down && role <= up_lora_up);
+}
+
 bool has_head_norms(const BlockConfig& block) {
   return block.qk_norm != QkNorm::none && !is_plain(block.qk_norm);
 }
@@ -76,6 +83,7 @@ RoleTensor tensor_of(TensorRole role, const ModelConfig& config, int64_t layer) 
                             : config.drafter ? config.drafter->dim
                                              : config.dim;
   if (config.shared_row && is_of_shared_row(role)) return tensor_of_shared_row(role, config, layer);
+  if (config.shared_block && is_of_block(role)) return tensor_of_block(role, config, layer);
   switch (role) {
     case embedding:
       return {{vocab_rows, embed_dim}};
@@ -157,7 +165,7 @@ RoleTensor tensor_of(TensorRole role, const ModelConfig& config, int64_t layer) 
       return tensor_of_latent(role, config, attends);
     case q:
       if (config.latent) return tensor_of_latent(role, config, attends);
-      return {{heads * of_layer.k_head_dim, config.dim}, attends, config.qkv_bias};
+      return {{heads * of_layer.k_head_dim, config.attention_in_dim()}, attends, config.qkv_bias};
     case attn_gate:
       return {{is_of_heads(block.attention_gate) ? heads
                : config.latent                   ? heads * config.latent->v_dim
@@ -166,10 +174,11 @@ RoleTensor tensor_of(TensorRole role, const ModelConfig& config, int64_t layer) 
               attends && block.attention_gate != AttentionGate::none,
               config.qkv_bias && has_gate_in_q(config)};
     case k:
-      return {
-          {kv_heads * of_layer.k_head_dim, config.dim}, has_kv && !config.latent, config.qkv_bias};
+      return {{kv_heads * of_layer.k_head_dim, config.attention_in_dim()},
+              has_kv && !config.latent,
+              config.qkv_bias};
     case v:
-      return {{kv_heads * of_layer.v_head_dim, config.dim},
+      return {{kv_heads * of_layer.v_head_dim, config.attention_in_dim()},
               has_kv && !config.latent && !of_layer.v_is_k,
               config.qkv_bias};
     case q_norm:
@@ -193,6 +202,17 @@ RoleTensor tensor_of(TensorRole role, const ModelConfig& config, int64_t layer) 
     case pool_bias:
     case pool_norm:
     case o_down:
+    case q_lora_down:
+    case q_lora_up:
+    case k_lora_down:
+    case k_lora_up:
+    case v_lora_down:
+    case v_lora_up:
+    case ffn_lora_down:
+    case gate_lora_up:
+    case up_lora_up:
+    case state_in_norm:
+    case block_out:
       return {{1}, false};
     case distance:
     case distance_bank:

@@ -14,6 +14,9 @@ using enum TensorRole;
 constexpr std::string_view kLayer = "{}";
 constexpr std::string_view kPair = "{pair}";                   // of layers that files number as one
 constexpr std::string_view kDrafterLayer = "model.midlayer.";  // the one layer, without a number
+constexpr std::string_view kBlock = "{block}";  // this and the next two: see SharedBlockConfig
+constexpr std::string_view kUse = "{use}";
+constexpr std::string_view kWithin = "{within}";
 constexpr std::string_view kExpert = "{e}";
 constexpr std::string_view kHead = "{h}";
 constexpr std::string_view kStream = "{s}";
@@ -21,13 +24,25 @@ constexpr std::string_view kFile = "{f}";
 
 bool is_of_layer(const TensorRow& row) {
   return row.name.find(kLayer) != row.name.npos || row.name.find(kPair) != row.name.npos ||
-         row.name.starts_with(kDrafterLayer);
+         row.name.find(kBlock) != row.name.npos || row.name.starts_with(kDrafterLayer);
 }
 
 std::string with_number(const std::string& name, std::string_view place, int64_t number) {
   const size_t at = name.find(place);
   if (at == name.npos) return name;
   return cat(name.substr(0, at), number, name.substr(at + place.size()));
+}
+
+// The name of a tensor beside or in a shared block.
+std::string with_block(const std::string& name, const ModelConfig& config, int64_t layer) {
+  const size_t at = name.find(kWithin);
+  if (at != name.npos) {
+    return cat(name.substr(0, at), config.attends(layer) ? "mamba_decoder." : "",
+               name.substr(at + kWithin.size()));
+  }
+  if (!config.attends(layer)) return name;
+  return with_number(with_number(name, kBlock, config.block_layer(layer)), kUse,
+                     config.block_use(layer));
 }
 
 // The name of a row's tensor. `part` is the number of the expert, the head, the stream or the file.
@@ -38,6 +53,7 @@ std::string module_name(const TensorRow& row, const ModelConfig& config, int64_t
   const bool other = number < config.other_names.size() && config.other_names[number];
   std::string name = with_number(std::string(other ? row.other_name : row.name), kLayer, layer);
   name = with_number(with_number(name, kPair, layer / 2), "{i}", layer % 2);
+  if (config.shared_block) name = with_block(name, config, layer);
   for (const std::string_view place : {kExpert, kHead, kStream, kFile})
     name = with_number(name, place, part);
   if (name.starts_with(kModel)) return config.model_prefix + name.substr(kModel.size());

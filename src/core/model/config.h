@@ -143,6 +143,19 @@ struct ShortConvsConfig {
   bool operator==(const ShortConvsConfig&) const = default;
 };
 
+// Blocks of attention and a feed-forward part that layers share: Zamba 2. Layers that keep a state
+// have a cache beside it if they use a block, and they use the blocks in turn. Attention reads the
+// stream and the token's embedding, side by side: its input has 2 * dim elements. The feed-forward
+// part reads attention's output, normed. A product of the layer's own of what that gives is added
+// to the input of the layer's state, and not to the stream. Each use of a block has products of
+// `rank` beside some of the block's (LoRA).
+struct SharedBlockConfig {
+  int64_t blocks = 1;
+  int64_t rank = 0;
+  bool adapts_attention = false;  // beside Q, K and V too, and not gate and up alone
+  bool operator==(const SharedBlockConfig&) const = default;
+};
+
 // A drafter (EAGLE-3): one layer that drafts tokens for another model, its target. The layer's
 // input is the next token's embedding, normed, beside a normed product of hidden states of the
 // target: ModelConfig::dim is 2 * dim.
@@ -195,13 +208,14 @@ struct ModelConfig : ModelDescription {
   std::vector<RopeConfig> ropes;     // every rotation that some layer uses, once
   std::vector<int32_t> layer_ropes;  // [n_layers]: index into `ropes`; -1: no rotation
   BlockConfig block;
-  std::optional<LatentConfig> latent;           // latent attention, in all layers with attention
-  std::optional<IndexerConfig> indexer;         // absent if it never leaves out a token
-  std::optional<SharedRowConfig> shared_row;    // in all layers; absent: in none
-  std::optional<DistanceConfig> distances;      // absent: no bias of distances
-  std::optional<ShortConvsConfig> short_convs;  // in all layers; absent: in none
-  std::optional<ExpertsConfig> experts;         // for layers with FeedForward::experts
-  std::optional<RecurrenceConfig> recurrence;   // for layers that keep a state
+  std::optional<LatentConfig> latent;             // latent attention, in all layers with attention
+  std::optional<IndexerConfig> indexer;           // absent if it never leaves out a token
+  std::optional<SharedRowConfig> shared_row;      // in all layers; absent: in none
+  std::optional<DistanceConfig> distances;        // absent: no bias of distances
+  std::optional<ShortConvsConfig> short_convs;    // in all layers; absent: in none
+  std::optional<ExpertsConfig> experts;           // for layers with FeedForward::experts
+  std::optional<RecurrenceConfig> recurrence;     // for layers that keep a state
+  std::optional<SharedBlockConfig> shared_block;  // in all layers with attention; absent: in none
   std::optional<DrafterConfig> drafter;  // a drafter; it cannot be computed without its target
   bool qkv_bias = false;
   bool o_bias = false;
@@ -279,9 +293,21 @@ struct ModelConfig : ModelDescription {
     return has_shortcut() && index > 0 && has_experts(index - 1);
   }
 
+  // The width of what Q, K and V are made from.
+  int64_t attention_in_dim() const { return shared_block ? 2 * dim : dim; }
+
+  // Whether a layer's state reads what its attention reads. Else it also reads what attention
+  // gives.
+  bool recurs_beside(int64_t index) const { return keeps_state(index) && !shared_block; }
+
+  // The uses of shared blocks in the layers before this one, and the first layer that uses the
+  // block of this one. REQUIRES shared_block, and a layer with attention.
+  int64_t block_use(int64_t index) const;
+  int64_t block_layer(int64_t index) const;
+
   // The width of a row that goes from layer to layer: all streams together.
   int64_t stream_dim() const {
-    if (has_shortcut()) return 2 * dim;
+    if (has_shortcut() || shared_block) return 2 * dim;
     if (attn_res_block > 0) return (1 + attn_res_blocks(n_layers())) * dim;
     return streams ? streams->count * dim : hyper ? hyper->count * dim : dim;
   }

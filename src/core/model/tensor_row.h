@@ -45,6 +45,12 @@ enum class TensorRole {
   q,
   k,
   v,
+  q_lora_down,  // [rank, 2 * dim]: this and the next five: see SharedBlockConfig
+  q_lora_up,    // [n_heads * k_head_dim, rank]
+  k_lora_down,
+  k_lora_up,
+  v_lora_down,
+  v_lora_up,
   k_conv,     // [n_kv_heads * k_head_dim, 1, width]: this and the next: see ShortConvsConfig
   v_conv,     // [n_kv_heads * v_head_dim, 1, width]
   attn_gate,  // attention's output is multiplied by a function of this product: AttentionGate
@@ -77,8 +83,9 @@ enum class TensorRole {
   index_bias,
   o_down,  // [o_groups * o_rank, elements of a group]: before `o`; see SharedRowConfig
   o,
-  attn_conv,  // [dim, 1, width]: of attention's output
-  state_q,    // this up to state_out: for layers that keep a state; see RecurrenceConfig
+  attn_conv,      // [dim, 1, width]: of attention's output
+  state_in_norm,  // [dim]: of a state's input, beside shared blocks
+  state_q,        // this up to state_out: for layers that keep a state; see RecurrenceConfig
   state_k,
   state_v,
   state_gate,
@@ -113,11 +120,15 @@ enum class TensorRole {
   ffn_norm,
   gate,
   up,
+  ffn_lora_down,  // [rank, dim]: of gate and up, as are the next two; see SharedBlockConfig
+  gate_lora_up,   // [hidden_dim, rank]
+  up_lora_up,
   xielu_positive,  // a number, like the next three: see Xielu
   xielu_negative,
   xielu_beta,
   xielu_eps,
   down,
+  block_out,    // [dim, dim]: of a shared block's output
   router_norm,  // this and the roles below: for layers with experts
   router,
   choice_bias,     // see ExpertsConfig; the row has its name in the file without ".bias"
@@ -192,7 +203,9 @@ struct TensorRow {
   // The name without ".weight" and ".bias". "{}" stands for the number of the layer, "{e}" for the
   // expert, "{h}" for the head, "{s}" for a stream beside the first, "{f}" for one of
   // NgramConfig::files, from 0 on. Files may number two layers as one: "{pair}" stands for the
-  // number of the two, and "{i}" for 0 or 1.
+  // number of the two, and "{i}" for 0 or 1. "{block}" stands for the first layer that uses a
+  // shared block, "{use}" for the number of the use, and "{within}" for "mamba_decoder." in layers
+  // that use one; in other layers it is nothing.
   std::string_view name;
   std::vector<TensorRole> roles;  // mostly one
   TensorLayout layout = TensorLayout::rows;

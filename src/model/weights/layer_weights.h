@@ -93,6 +93,21 @@ struct DifferentialWeights {
   Norm norm;            // [2 * v_head_dim], of the difference: all weights are 1 - first_lambda
 };
 
+// Two products in a row, whose result is added to that of a larger matrix.
+struct LoraWeights {
+  Linear down;  // [rank, in_dim]
+  Linear up;    // [out_dim, rank]
+};
+
+// Weights of a layer that uses a shared block, beside those of attention and of a feed-forward
+// part: see SharedBlockConfig.
+struct SharedBlockWeights {
+  std::optional<LoraWeights> q, k, v;
+  Linear ffn_down;        // [rank, dim]: of gate and up
+  Linear gate_up, up_up;  // [hidden_dim, rank]
+  Linear out;             // [dim, dim]
+};
+
 // Weights of a layer that keeps a state.
 struct StateWeights {
   Linear q, k;                                 // [k_width, dim or v_width]
@@ -189,10 +204,12 @@ struct LayerWeights {
   std::optional<IndexerWeights> indexer;  // absent too where the choice before is reused
   std::optional<ConstTensorView> sinks;   // [n_heads]
   std::optional<DifferentialWeights> differential;
-  std::optional<Norm> attended_norm;      // [v_head_dim]: of each head of attention's output
-  std::optional<Linear> attn_gate;        // [n_heads * head_dim, dim]
-  std::optional<StateWeights> state;      // in place of attention, or beside it
-  Linear o;                               // [dim, n_heads * head_dim]
+  std::optional<Norm> attended_norm;  // [v_head_dim]: of each head of attention's output
+  std::optional<Linear> attn_gate;    // [n_heads * head_dim, dim]
+  std::optional<SharedBlockWeights> shared_block;
+  std::optional<Norm> state_in_norm;  // [dim]; only beside shared blocks
+  std::optional<StateWeights> state;  // in place of attention, or beside it
+  Linear o;                           // [dim, n_heads * head_dim]
   std::optional<Linear> gate;  // [hidden_dim, dim]; this and the next two only with has_dense
   Linear up;                   // [hidden_dim, dim]
   Linear down;                 // [dim, hidden_dim]

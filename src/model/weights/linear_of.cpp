@@ -58,6 +58,33 @@ const Linear* of_shared_row(const SharedRowWeights& row, TensorRole role) {
   }
 }
 
+const Linear* of_block(const SharedBlockWeights& block, TensorRole role) {
+  switch (role) {
+    case TensorRole::q_lora_down:
+      return block.q ? &block.q->down : nullptr;
+    case TensorRole::q_lora_up:
+      return block.q ? &block.q->up : nullptr;
+    case TensorRole::k_lora_down:
+      return block.k ? &block.k->down : nullptr;
+    case TensorRole::k_lora_up:
+      return block.k ? &block.k->up : nullptr;
+    case TensorRole::v_lora_down:
+      return block.v ? &block.v->down : nullptr;
+    case TensorRole::v_lora_up:
+      return block.v ? &block.v->up : nullptr;
+    case TensorRole::ffn_lora_down:
+      return &block.ffn_down;
+    case TensorRole::gate_lora_up:
+      return &block.gate_up;
+    case TensorRole::up_lora_up:
+      return &block.up_up;
+    case TensorRole::block_out:
+      return &block.out;
+    default:
+      return nullptr;
+  }
+}
+
 const Linear* of_indexer(const IndexerWeights& indexer, TensorRole role) {
   switch (role) {
     case TensorRole::index_q:
@@ -130,6 +157,7 @@ const Linear* linear_of(const LayerWeights& layer, TensorRole role) {
   const Linear* found = layer.state ? of_state(*layer.state, role) : nullptr;
   if (found == nullptr && layer.latent) found = of_latent(*layer.latent, role);
   if (found == nullptr && layer.shared_row) found = of_shared_row(*layer.shared_row, role);
+  if (found == nullptr && layer.shared_block) found = of_block(*layer.shared_block, role);
   if (found == nullptr && layer.indexer) found = of_indexer(*layer.indexer, role);
   if (found == nullptr && layer.experts) found = of_experts(*layer.experts, role);
   return found;

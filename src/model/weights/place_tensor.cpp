@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "core/model/tensor_roles.h"
+#include "model/weights/place_block.h"
 #include "model/weights/place_expert.h"
 #include "model/weights/place_shared_row.h"
 
@@ -206,6 +207,7 @@ void place_hyper(TensorRole role, const Placing& tensor, std::optional<HyperWeig
 }
 
 void place(TensorRole role, const Placing& tensor, LayerWeights& layer) {
+  if (place_block(role, tensor, layer)) return;
   if (role_row(role).part == RolePart::state) {
     return place_state(role, tensor, layer);
   }

@@ -49,6 +49,7 @@ constexpr ModelFamily kFamilies[] = {
     {"baichuan", Family::baichuan, Names::parameters, true},
     {"bamba", Family::bamba, Names::both},
     {"jamba", Family::jamba, Names::both},
+    {"zamba2", Family::zamba2, Names::both},
     {"minimax", Family::minimax_01, Names::both},
     {"minimax_text_01", Family::minimax_01, Names::both},
     {"MiniMaxText01", Family::minimax_01, Names::both},

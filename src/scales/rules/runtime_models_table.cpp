@@ -100,6 +100,7 @@ constexpr RuntimeModel kModels[] = {
     {"Jais2ForCausalLM", "jais2", {from({0, 13}), never, never, from({5})}},
     {"JambaForCausalLM", "jamba", {always, never, never, always}},
     {"DiffLlamaForCausalLM", "diffllama", {never, never, never, from({4, 48})}},
+    {"Zamba2ForCausalLM", "zamba2", {from({0, 8}), never, never, from({4, 49})}},
     {"AfmoeForCausalLM", "afmoe", {from({0, 11, 1}), from({0, 5, 8}), never, from({5})}},
     {"MiMoV2ForCausalLM", "mimo_v2", {from({0, 21}), from({0, 5, 11}), never, never}},
     {"BailingMoeV3ForCausalLM", "bailing_hybrid", {from({0, 28}), from({0, 5, 19}), never, from({5, 20})}},

@@ -87,7 +87,9 @@ AttentionName attention_of(const Checkpoint& checkpoint, const KvScales& scales)
          "one");
   }
   const auto& [name, found] = *stacks.begin();
-  const std::vector<size_t> missing = missing_in(found);
+  // Later layers use the blocks of the first: Zamba 2.
+  const bool shared = name.block.starts_with("shared_transformer.");
+  const std::vector<size_t> missing = shared ? std::vector<size_t>() : missing_in(found);
   if (missing.empty()) return name;
   fail(folder, ": has no K projection in ", layer_list(missing), " of ",
        quote(name.stack.substr(0, name.stack.size() - 1)), ", where there are scales to put");

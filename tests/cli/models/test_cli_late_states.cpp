@@ -1,5 +1,6 @@
 // Commands on families of late 2026, DeepSeek V4, GLM-5 Next, MiniMax Text 01, Muse Spark and
-// Kimi K3, and on DiffLlama, whose attention is of another form.
+// Kimi K3, on DiffLlama, whose attention is of another form, and on Zamba 2, whose layers share
+// blocks.
 #include <string>
 
 #include <doctest/doctest.h>
@@ -27,8 +28,8 @@ constexpr const char* kNoPlace = "its loader has no place for a scale of any nam
 TEST_CASE("cli late states: scales are measured, injected and read back, and runs are the same") {
   for (const char* golden :
        {"deepseek-v4", "deepseek-v4-published", "glm5-next", "glm5-next-tied", "minimax-01",
-        "minimax-text-01", "minimax-m1", "muse-spark", "kimi-k3", "kimi-k3-plain",
-        "diffllama", "diffllama-seven"}) {
+        "minimax-text-01", "minimax-m1", "muse-spark", "kimi-k3", "kimi-k3-plain", "diffllama",
+        "diffllama-seven", "zamba2", "zamba2-seven", "zamba2-new-keys"}) {
     CAPTURE(std::string(golden));
     const test::RandomPlace place(golden);
     CHECK(place.run({"calibrate", "m", "--data", "d.jsonl", "-o", "m.json"}).exit_code == 0);
@@ -81,6 +82,8 @@ TEST_CASE("cli late states: plan counts latents that do not rotate, keys of bloc
   CHECK(bytes_per_token(test::RandomPlace("glm5-next")) == 2 * (24 + (10 + 4) / 4));
   // Two of four layers with lightning attention: K and V of two heads of 12 elements.
   CHECK(bytes_per_token(test::RandomPlace("minimax-01")) == 2 * (2 * 2 * 12));
+  // Three of four layers with K and V of four heads of 16 elements.
+  CHECK(bytes_per_token(test::RandomPlace("zamba2")) == 3 * (2 * 4 * 16));
   // Two layers with K and V of two heads of 12 elements.
   CHECK(bytes_per_token(test::RandomPlace("diffllama")) == 2 * (2 * 2 * 12));
   // Two of five layers with a latent of 24 elements, and 8 beside it.
@@ -88,7 +91,8 @@ TEST_CASE("cli late states: plan counts latents that do not rotate, keys of bloc
 }
 
 TEST_CASE("cli late states: quantize makes models that compute") {
-  for (const char* golden : {"deepseek-v4", "glm5-next", "minimax-01", "muse-spark", "kimi-k3", "diffllama"}) {
+  for (const char* golden :
+       {"deepseek-v4", "glm5-next", "minimax-01", "muse-spark", "kimi-k3", "diffllama", "zamba2"}) {
     CAPTURE(std::string(golden));
     const test::RandomPlace place(golden);
     const test::CliResult made = place.run({"quantize", "m", "-o", "q", "--scheme", "fp8-dynamic"});

@@ -38,8 +38,11 @@ namespace {
                                xielu, gated, head_bias, head_normed, embed, residual, attention_in,
                                attention_out, v_by, gate_by, down_by, logit, attention, by_layer,
                                by_size, score_bias, sinks, window_sinks, score_cap, logit_cap,
-                               layer_scale, ffn_scale, stream_factors, differential] = BlockConfig{};
+                               layer_scale, ffn_scale, stream_factors, differential] =
+      BlockConfig{};
   [[maybe_unused]] const auto [of_attention, of_state, of_feed_forward] = StreamFactors{};
+  // The tensors' names give blocks, and their shapes block_rank.
+  [[maybe_unused]] const auto [blocks, block_rank, adapts_attention] = SharedBlockConfig{};
   // The tensors' shapes give all of these.
   [[maybe_unused]] const auto [distance_dim, extent] = DistanceConfig{};
   [[maybe_unused]] const auto [taps] = ShortConvsConfig{};

@@ -41,7 +41,7 @@ TEST_CASE("layer states: what is kept after a text is the same however it was cu
   for (const char* name :
        {"qwen3-next", "granite4", "nemotron-h", "bamba", "falcon-h1", "falcon-h1-bias",
         "falcon-h1-new-keys", "lfm2", "lfm2-seven", "lfm2-moe", "qwen4-exp", "inkling",
-        "inkling-seven", "minimax-01", "glm5-next", "deepseek-v4"}) {
+        "inkling-seven", "minimax-01", "glm5-next", "deepseek-v4", "zamba2"}) {
     CAPTURE(std::string(name));
     const test::FamilyModel model(name);
     const size_t n = model.ids.size();

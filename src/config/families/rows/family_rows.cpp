@@ -85,6 +85,7 @@ Architecture solar_open();
 Architecture step3p5();
 Architecture step3p7();
 Architecture vault_gemma();
+Architecture zamba2();
 
 std::span<const Architecture> family_rows() {
   static const std::vector<Architecture> rows = {
@@ -169,6 +170,7 @@ std::span<const Architecture> family_rows() {
       step3p5(),
       step3p7(),
       vault_gemma(),
+      zamba2(),
   };
   return rows;
 }

@@ -42,6 +42,7 @@ constexpr std::array<NamedFamily, kFamilyCount> kFamilyNames = {{
     {Family::bamba, "bamba"},
     {Family::jamba, "jamba"},
     {Family::minimax_01, "minimax_01"},
+    {Family::zamba2, "zamba2"},
     {Family::falcon_h1, "falcon_h1"},
     {Family::minicpm3, "minicpm3"},
     {Family::mimo_v2, "mimo_v2"},

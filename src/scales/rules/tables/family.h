@@ -41,6 +41,7 @@ enum class Family : uint8_t {
   bamba,
   jamba,
   minimax_01,
+  zamba2,
   falcon_h1,
   minicpm3,  // an MLA whose latent vLLM does not cache
   mimo_v2,

@@ -70,6 +70,8 @@ constexpr RuntimeRule kVllmRules[] = {
     RuntimeRule{{}, {}, unknown, "its loader of this family was not run",
      "vllm v0.23: models/minimax_text_01.py"}.of({minimax_01}),
     RuntimeRule{{}, {}, unknown, "its loader of this family was not run",
+     "vllm 0.33.0: models/zamba2.py"}.of({zamba2}),
+    RuntimeRule{{}, {}, unknown, "its loader of this family was not run",
      "vllm 0.32.0: models/glm5next/common/model.py"}.of({glm5_next}),
     RuntimeRule{{}, {}, unknown, "its loader of this family was not run",
      "vllm 0.33.0: models/muse_spark/nvidia/model.py"}.of({muse_spark}),
