@@ -1,4 +1,4 @@
-// What a runtime does with the scales in a copy of a model that inject makes.
+// The fate of scales in a copy of a model that inject makes, in a runtime.
 #pragma once
 
 #include <string>
