@@ -237,7 +237,7 @@ TEST_CASE("computable: shared blocks are in layers that all keep a plain state")
         "a gated feed-forward part, and norms before both alone");
   CHECK(test::refusal([](ModelConfig& c) {
           c.shared_block.emplace();
-          c.recurrence = RecurrenceConfig{.update = StateUpdate::add};
+          c.recurrence.emplace().update = StateUpdate::add;
         }) ==
         "LlamaForCausalLM: layer 0 is beside shared blocks, expected a state, alone or with "
         "attention and a feed-forward part");

@@ -57,7 +57,7 @@ void set_differential(const ModelConfig& config, int64_t index, const WeightSour
   if (!config.block.differential || !config.attends(index)) return;
   std::map<TensorRole, std::vector<float>> vectors;
   for (const ModelTensor& tensor : layer_tensors(config, index)) {
-    if (is_number(tensor)) vectors[tensor.parts.front().role] = source.numbers(tensor);
+    if (is_for_host(tensor)) vectors[tensor.parts.front().role] = source.numbers(tensor);
   }
   const auto power = [&](TensorRole q, TensorRole k) {
     const std::vector<float>&of_q = vectors.at(q), &of_k = vectors.at(k);
