@@ -62,6 +62,12 @@ void set_scales(const WeightSearch& search, const TensorEntry& scales, StoredWei
                           block_rows, " x ", block_columns));
 }
 
+// Whether the bytes are two codes of 4 bits each, as DeepSeek V4 publishes its experts.
+bool is_deepseek_fp4(const WeightSearch& search, const TensorEntry& codes) {
+  const TensorEntry* scales = search.find(".scale");
+  return codes.dtype == DType::i8 && scales != nullptr && scales->dtype == DType::f8_e8m0;
+}
+
 std::optional<StoredWeight> find_bytes(const WeightSearch& search) {
   constexpr const char* kScales[] = {".weight_scale", ".weight_scale_inv", ".scale",
                                      ".qscale_weight"};
@@ -69,6 +75,7 @@ std::optional<StoredWeight> find_bytes(const WeightSearch& search) {
   if (codes == nullptr) return std::nullopt;
   const bool is_fp8 = fp8_format(codes->dtype).has_value();
   if (!is_fp8 && codes->dtype != DType::i8) return std::nullopt;
+  if (is_deepseek_fp4(search, *codes)) return std::nullopt;
   search.check_shape(*codes, {search.rows(), search.columns()});
   StoredWeight out = search.start(is_fp8 ? "fp8" : "int8", *codes);
   out.matrix.codes_as = byte_codes(codes->dtype);
@@ -84,11 +91,13 @@ std::optional<StoredWeight> find_bytes(const WeightSearch& search) {
 }
 
 std::optional<StoredWeight> find_fp4(const WeightSearch& search) {
-  constexpr const char* kScales[] = {".weight_scale"};
+  constexpr const char* kScales[] = {".weight_scale", ".scale"};
   const TensorEntry* codes = search.find(".weight_packed");
-  // Other forms store bytes as .weight too, so a .weight_scale must stand beside it.
-  if (codes == nullptr && search.find(kScales[0])) codes = search.find(".weight");
-  if (codes == nullptr || codes->dtype != DType::u8) return std::nullopt;
+  const TensorEntry* bytes = search.find(".weight");
+  // Other forms store bytes as .weight too, so scales of this form must stand beside it.
+  const bool of_deepseek = bytes != nullptr && is_deepseek_fp4(search, *bytes);
+  if (codes == nullptr && (search.find(kScales[0]) || of_deepseek)) codes = bytes;
+  if (codes == nullptr || (codes->dtype != DType::u8 && !of_deepseek)) return std::nullopt;
   search.check_shape(*codes, {search.rows(), parts_of(search.columns(), 2)});
   const TensorEntry& scales = search.at(kScales, *codes);
   const bool is_nv = scales.dtype == DType::f8_e4m3;

@@ -6,7 +6,8 @@
 //   int8           .weight I8 [rows, columns], .weight_scale: compressed-tensors
 //   nvfp4          .weight or .weight_packed U8 [rows, columns / 2], .weight_scale F8_E4M3,
 //                  .weight_scale_2 (ModelOpt) or .weight_global_scale (compressed-tensors)
-//   mxfp4          as nvfp4, with .weight_scale U8 or F8_E8M0 and nothing more
+//   mxfp4          as nvfp4, with .weight_scale U8 or F8_E8M0 and nothing more; DeepSeek V4:
+//                  .weight I8, and .scale F8_E8M0
 //   pack-quantized .weight_packed I32 [rows, columns / n], .weight_scale: compressed-tensors
 //   gptq           .qweight I32 [columns / n, rows], .qzeros, .scales
 //   awq            .qweight I32 [columns, rows / 8], .qzeros, .scales

@@ -1,6 +1,9 @@
 // Models with quantised weights, against transformers' results with the decoded weights.
 #include <algorithm>
 #include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <set>
 #include <string>
 #include <vector>
@@ -24,6 +27,7 @@
 #include "support/models/goldens.h"
 #include "support/models/run_model.h"
 #include "support/models/streamed_model.h"
+#include "support/temp_dir.h"
 
 namespace fp8kv {
 namespace {
@@ -37,6 +41,12 @@ std::vector<std::string> cases() {
     names.insert("quantised/" + entry.path().filename().string());
   }
   return {names.begin(), names.end()};
+}
+
+void replace_all(std::string& text, const std::string& old, const std::string& now) {
+  for (size_t at = text.find(old); at != text.npos; at = text.find(old, at)) {
+    text.replace(at, old.size(), now);
+  }
 }
 
 void check_amax(const std::vector<MagnitudeCounts>& heads, const Json& expected) {
@@ -155,6 +165,33 @@ TEST_CASE("quantised: weights that products read in place give the bits of decod
         "llmcompressor-w4a16 llmcompressor-w8a8 modelopt-fp8 modelopt-fp8-blocks "
         "modelopt-fp8-channel modelopt-mxfp4 mxfp4 mxfp8 packed-int8 quark-fp8 quark-fp8-rows "
         "quark-int8 quark-mxfp4 ");
+}
+
+TEST_CASE("quantised: MXFP4 with DeepSeek V4's names gives the bits of other names") {
+  const test::Golden golden = test::golden("quantised/mxfp4");
+  const test::TempDir dir;
+  std::filesystem::copy(golden.folder, dir / "m");
+  std::filesystem::permissions(dir / "m" / "model.safetensors", std::filesystem::perms::owner_all);
+  std::string file = test::read_file(golden.folder / "model.safetensors");
+  constexpr size_t kLengthBytes = 8;
+  uint64_t length = 0;
+  std::memcpy(&length, file.data(), kLengthBytes);
+  std::string header = file.substr(kLengthBytes, length);
+  replace_all(header, R"(.weight_packed":{"dtype":"U8")", R"(.weight":{"dtype":"I8")");
+  replace_all(header, R"(.weight_scale":{"dtype":"U8")", R"(.scale":{"dtype":"F8_E8M0")");
+  CHECK(header.size() < length);
+  header.resize(length, ' ');
+  file.replace(kLengthBytes, length, header);
+  std::ofstream(dir / "m" / "model.safetensors", std::ios::binary) << file;
+
+  const Checkpoint checkpoint = Checkpoint::open(golden.folder);
+  const Checkpoint renamed = Checkpoint::open(dir / "m");
+  CHECK(renamed.find("model.layers.0.mlp.up_proj.scale") != nullptr);
+  const ModelConfig config = read_model_config(renamed);
+  CHECK(config.stored_as == read_model_config(checkpoint).stored_as);
+  const auto backend = make_cpu_backend(2);
+  CHECK(test::run_model(renamed, config, *backend, golden.ids) ==
+        test::run_model(checkpoint, read_model_config(checkpoint), *backend, golden.ids));
 }
 
 TEST_CASE("quantised: amax of K and V, head by head, is that of transformers' cache") {

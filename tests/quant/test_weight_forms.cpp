@@ -246,6 +246,24 @@ TEST_CASE("weight_forms: MXFP4 of all experts in one tensor, as gpt-oss has it")
       "for a weight of [3, 64, 95]");
 }
 
+TEST_CASE("weight_forms: MXFP4 as DeepSeek V4 publishes its experts") {
+  const Module module =
+      Module().add(".weight", DType::i8, {64, 48}).add(".scale", DType::f8_e8m0, {64, 3});
+  const StoredWeight weight = *module.find();
+  CHECK(form_text(weight) == "mxfp4, a scale for each 32 columns of a row");
+  CHECK(weight.matrix.rows == 64);
+  CHECK(weight.matrix.columns == 96);
+  CHECK(Module(module).add(".weight", DType::i8, {64, 96}).error() ==
+        "'m': tensor 'l.q_proj.weight': has the shape [64, 96], expected [64, 48] for a weight of "
+        "[64, 96]");
+  CHECK(Module(module).add(".scale", DType::f8_e8m0, {64, 2}).error() ==
+        "'m': tensor 'l.q_proj.scale': has the shape [64, 2], expected [64, 3] for a weight of "
+        "[64, 96]");
+  // Other bytes of a .weight are INT8.
+  const Module int8 = Module().add(".weight", DType::i8, {64, 96}).add(".scale", DType::f32, {64});
+  CHECK(form_text(*int8.find()) == "int8, a scale for each row");
+}
+
 TEST_CASE("weight_forms: FP8 of all experts in one tensor, each with rows") {
   const auto of = [](const std::string& codes, const std::string& scales, const Shape& shape) {
     return Module().add(codes, DType::f8_e4m3, {3, 64, 96}).add(scales, DType::f32, shape);
