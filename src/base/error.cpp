@@ -7,6 +7,10 @@
 
 namespace fp8kv {
 
+void fail_with(std::initializer_list<MessagePart> parts) {
+  throw Error(joined_parts(parts));
+}
+
 Error system_error(const std::string& path, const std::string& action, int errno_value) {
   std::string help;
   ErrorKind kind = ErrorKind::resource;

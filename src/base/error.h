@@ -56,10 +56,12 @@ class Error : public std::exception {
   bool wants_way_out_ = false;
 };
 
+[[noreturn]] void fail_with(std::initializer_list<MessagePart> parts);
+
 // Throws an input error whose message is the parts joined.
 template <typename... Parts>
-[[noreturn]] void fail(const Parts&... parts) {
-  throw Error(cat(parts...));
+[[noreturn, gnu::always_inline]] inline void fail(const Parts&... parts) {
+  fail_with({MessagePart(parts)...});
 }
 
 // Runs `work` and puts `context` in front of any Error from it, except a user's interrupt. Use it

@@ -43,6 +43,43 @@ std::vector<int> version_parts(const std::string& version) {
 
 }  // namespace
 
+void MessagePart::append_to(std::string& out) const {
+  char digits[64];
+  const auto append_number = [&](auto number) {
+    const auto written = std::to_chars(digits, digits + sizeof digits, number);
+    out.append(digits, written.ptr);
+  };
+  switch (kind_) {
+    case Kind::text:
+      out.append(text_.data, text_.size);
+      return;
+    case Kind::letter:
+      out += letter_;
+      return;
+    case Kind::truth:
+      out += truth_ ? "true" : "false";
+      return;
+    case Kind::integer:
+      append_number(integer_);
+      return;
+    case Kind::natural:
+      append_number(natural_);
+      return;
+    case Kind::single:
+      append_number(single_);
+      return;
+    case Kind::twice:
+      append_number(double_);
+      return;
+  }
+}
+
+std::string joined_parts(std::initializer_list<MessagePart> parts) {
+  std::string out;
+  for (const MessagePart& part : parts) part.append_to(out);
+  return out;
+}
+
 std::string quote(std::string_view name) {
   constexpr size_t kLongest = 200;
   std::string out = "'";

@@ -2,42 +2,63 @@
 // name.
 #pragma once
 
-#include <charconv>
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <span>
 #include <string>
 #include <string_view>
-#include <type_traits>
 
 namespace fp8kv {
 
-namespace text_detail {
-inline void append(std::string& out, std::string_view part) {
-  out += part;
-}
-inline void append(std::string& out, char part) {
-  out += part;
-}
-template <std::same_as<bool> T>  // only bool itself: pointers would convert to it
-void append(std::string& out, T part) {
-  out += part ? "true" : "false";
-}
-template <typename T>
-requires(std::is_arithmetic_v<T> && !std::is_same_v<T, char> &&
-         !std::is_same_v<T, bool>) void append(std::string& out, T part) {
-  char buffer[64];
-  const auto end = std::to_chars(buffer, buffer + sizeof buffer, part).ptr;
-  out.append(buffer, end);
-}
-}  // namespace text_detail
+// One part of a message: a text or a number. It refers to a text, so it lives no longer.
+class MessagePart {
+ public:
+  MessagePart(std::string_view text) : kind_(Kind::text), text_{text.data(), text.size()} {}
+  MessagePart(const std::string& text) : MessagePart(std::string_view(text)) {}
+  MessagePart(const char* text) : MessagePart(std::string_view(text)) {}
+  template <std::same_as<char> T>
+  MessagePart(T letter) : kind_(Kind::letter), letter_(letter) {}
+  template <std::same_as<bool> T>  // only bool itself: pointers would convert to it
+  MessagePart(T value) : kind_(Kind::truth), truth_(value) {}
+  template <std::signed_integral T>
+  requires(!std::same_as<T, char>) MessagePart(T value) : kind_(Kind::integer), integer_(value) {}
+  template <std::unsigned_integral T>
+  requires(!std::same_as<T, char> && !std::same_as<T, bool>) MessagePart(T value)
+      : kind_(Kind::natural), natural_(value) {}
+  template <std::same_as<float> T>
+  MessagePart(T value) : kind_(Kind::single), single_(value) {}
+  template <std::same_as<double> T>
+  MessagePart(T value) : kind_(Kind::twice), double_(value) {}
 
-// Joins strings and numbers. Floating-point numbers appear in their shortest exact form.
+  void append_to(std::string& out) const;
+
+ private:
+  enum class Kind { text, letter, truth, integer, natural, single, twice };
+  struct Text {
+    const char* data;
+    size_t size;
+  };
+  Kind kind_;
+  union {
+    Text text_;
+    char letter_;
+    bool truth_;
+    int64_t integer_;
+    uint64_t natural_;
+    float single_;
+    double double_;
+  };
+};
+
+std::string joined_parts(std::initializer_list<MessagePart> parts);
+
+// Joins strings and numbers. Floating-point numbers appear in their shortest exact form. Lists of
+// types are as many as messages, so nothing but a call of joined_parts is compiled for each.
 template <typename... Parts>
-std::string cat(const Parts&... parts) {
-  std::string out;
-  (text_detail::append(out, parts), ...);
-  return out;
+[[gnu::always_inline]] inline std::string cat(const Parts&... parts) {
+  return joined_parts({MessagePart(parts)...});
 }
 
 // 'name' in quotes, safe to print whatever file it came from. Control characters, quotes,

@@ -1,5 +1,7 @@
 #include "inputs/addresses.h"
 
+#include <type_traits>
+
 #include "base/error.h"
 #include "base/shell.h"
 #include "remote/read_parts.h"

@@ -1,6 +1,7 @@
 // ld, st and atom.  PTX ISA 9.7.9.8, 9.7.9.11, 9.7.13.6.
 #include <atomic>
 #include <cstring>
+#include <type_traits>
 
 #include "base/text.h"
 #include "kernels/ptx/operations/addresses.h"

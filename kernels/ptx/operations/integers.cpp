@@ -1,6 +1,7 @@
 // Integers, bits and predicates.
 #include <cstdint>
 #include <limits>
+#include <type_traits>
 
 #include "kernels/ptx/operations/operations.h"
 

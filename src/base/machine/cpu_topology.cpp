@@ -1,6 +1,7 @@
 #include "base/machine/cpu_topology.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <fstream>
 #include <limits>

@@ -1,6 +1,7 @@
 #include "cli/flags/cli_checks.h"
 
 #include <algorithm>
+#include <charconv>
 #include <filesystem>
 #include <optional>
 #include <system_error>
