@@ -5,6 +5,17 @@
 namespace fp8kv {
 namespace {
 
+// Checks that each layer has two blocks for `streams` to be around.
+void check_two_parts(const ModelConfig& config, const char* streams) {
+  for (int64_t index = 0; index < config.n_layers(); ++index) {
+    if (config.attends(index) != config.keeps_state(index) &&
+        config.layer(index).feed_forward != FeedForward::none)
+      continue;
+    refuse_computing(config, cat("layer ", index, " has ", streams),
+                     "attention or a state, and a feed-forward part");
+  }
+}
+
 // Checks that gate cuts, LAuReL and streams are in blocks for which the forward pass computes them.
 void check_streams(const ModelConfig& config) {
   const BlockConfig& block = config.block;
@@ -59,13 +70,7 @@ void check_hyper(const ModelConfig& config) {
                      "hyper-connections are around blocks whose output is normed or multiplied",
                      "plain outputs, and inputs that are normed once");
   }
-  for (int64_t index = 0; index < config.n_layers(); ++index) {
-    if (config.attends(index) != config.keeps_state(index) &&
-        config.layer(index).feed_forward != FeedForward::none)
-      continue;
-    refuse_computing(config, cat("layer ", index, " has hyper-connections"),
-                     "attention or a state, and a feed-forward part");
-  }
+  check_two_parts(config, "hyper-connections");
 }
 
 // Checks that attention residuals are in blocks for which the forward pass computes them.
@@ -90,13 +95,7 @@ void check_attn_res(const ModelConfig& config) {
     refuse_computing(config, "attention residuals are around blocks of another kind",
                      "one stream, plain outputs, and norms before the blocks alone");
   }
-  for (int64_t index = 0; index < config.n_layers(); ++index) {
-    if (config.attends(index) != config.keeps_state(index) &&
-        config.layer(index).feed_forward != FeedForward::none)
-      continue;
-    refuse_computing(config, cat("layer ", index, " has attention residuals"),
-                     "attention or a state, and a feed-forward part");
-  }
+  check_two_parts(config, "attention residuals");
 }
 
 // Checks that residual gates and norms of heads are in blocks for which the forward pass computes
