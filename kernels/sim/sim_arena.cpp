@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(FP8KV_ASAN)
 #include <sanitizer/asan_interface.h>
 #else
 #define ASAN_POISON_MEMORY_REGION(address, size) (void)0
@@ -26,7 +26,7 @@ size_t in_sixteens(size_t bytes) {
 void Arena::begin_block(size_t bytes) {
   launched_ = bytes;
   const size_t needed = bytes + (kMaxPieces + 1) * (kRedzoneBytes + 16);
-#if defined(FP8KV_SIM_TSAN)
+#if defined(FP8KV_TSAN)
   // Blocks share nothing: with memory of their own, they cannot race with each other.
   if (memory_) old_.push_back(std::move(memory_));
 #endif
@@ -61,7 +61,7 @@ std::byte* Arena::take(size_t index, size_t bytes, int thread) {
 
 // Finds at the end of a block what AddressSanitizer would have found at once.
 void Arena::end_block() const {
-#if !defined(__SANITIZE_ADDRESS__)
+#if !defined(FP8KV_ASAN)
   for (size_t i = 0; i < pieces_.size(); ++i) {
     const size_t end = pieces_[i].offset + pieces_[i].bytes;
     const size_t next = i + 1 < pieces_.size() ? pieces_[i + 1].offset : end_;

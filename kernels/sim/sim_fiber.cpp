@@ -1,5 +1,5 @@
 // Compiled without ThreadSanitizer's instrumentation, like the whole simulator: only kernels are
-// checked. FP8KV_SIM_TSAN says that the program as a whole runs under it.
+// checked. FP8KV_TSAN says that the rest of the program runs under it.
 #include "kernels/sim/sim_fiber.h"
 
 #include <cstdint>
@@ -11,11 +11,11 @@
 #if !defined(__x86_64__)
 #include <ucontext.h>
 #endif
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(FP8KV_ASAN)
 #include <sanitizer/asan_interface.h>
 #include <sanitizer/common_interface_defs.h>
 #endif
-#if defined(FP8KV_SIM_TSAN)
+#if defined(FP8KV_TSAN)
 #include <sanitizer/tsan_interface.h>
 #endif
 
@@ -122,14 +122,14 @@ Fibers* active = nullptr;  // owner of the fiber being entered
 // resumed.
 void leave(Fiber& from, Machine& to, [[maybe_unused]] const void* stack,
            [[maybe_unused]] size_t stack_bytes, [[maybe_unused]] void* tsan) {
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(FP8KV_ASAN)
   __sanitizer_start_switch_fiber(from.done ? nullptr : &from.fake_stack, stack, stack_bytes);
 #endif
-#if defined(FP8KV_SIM_TSAN)
+#if defined(FP8KV_TSAN)
   __tsan_switch_to_fiber(tsan, __tsan_switch_to_fiber_no_sync);
 #endif
   switch_machine(from.machine, to);
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(FP8KV_ASAN)
   __sanitizer_finish_switch_fiber(from.fake_stack, nullptr, nullptr);
 #endif
 }
@@ -140,10 +140,10 @@ Fibers::Fibers() : state_(std::make_unique<State>()) {}
 
 Fibers::~Fibers() {
   for ([[maybe_unused]] Fiber& fiber : state_->fibers) {
-#if defined(FP8KV_SIM_TSAN)
+#if defined(FP8KV_TSAN)
     if (fiber.tsan) __tsan_destroy_fiber(fiber.tsan);
 #endif
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(FP8KV_ASAN)
     ASAN_UNPOISON_MEMORY_REGION(fiber.stack, kStackBytes);
 #endif
   }
@@ -167,7 +167,7 @@ void Fibers::reserve(int count) {
     mprotect(guard, kGuardBytes, PROT_NONE);  // stacks grow down into it
     Fiber& fiber = state_->fibers.emplace_back();
     fiber.stack = guard + kGuardBytes;
-#if defined(FP8KV_SIM_TSAN)
+#if defined(FP8KV_TSAN)
     fiber.tsan = __tsan_create_fiber(0);
 #endif
   }
@@ -175,7 +175,7 @@ void Fibers::reserve(int count) {
 
 void Fibers::start(int index, Entry entry) {
   Fiber& fiber = state_->fibers[static_cast<size_t>(index)];
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(FP8KV_ASAN)
   // The last run's frames. A run to the end leaves only the outermost.
   const size_t left = fiber.done ? kOutermostBytes : kStackBytes;
   ASAN_UNPOISON_MEMORY_REGION(fiber.stack + kStackBytes - left, left);
@@ -189,7 +189,7 @@ void Fibers::start(int index, Entry entry) {
 void Fibers::enter() {
   Fibers& self = *active;
   State& state = *self.state_;
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(FP8KV_ASAN)
   const void* stack = nullptr;
   size_t bytes = 0;
   __sanitizer_finish_switch_fiber(nullptr, &stack, &bytes);
@@ -212,15 +212,15 @@ void Fibers::resume(int index) {
   active = this;
   state.current = index;
   state.by_scheduler = true;
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(FP8KV_ASAN)
   __sanitizer_start_switch_fiber(&state.scheduler_fake_stack, fiber.stack, kStackBytes);
 #endif
-#if defined(FP8KV_SIM_TSAN)
+#if defined(FP8KV_TSAN)
   state.scheduler_tsan = __tsan_get_current_fiber();
   __tsan_switch_to_fiber(fiber.tsan, __tsan_switch_to_fiber_no_sync);
 #endif
   switch_machine(state.scheduler, fiber.machine);
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(FP8KV_ASAN)
   __sanitizer_finish_switch_fiber(state.scheduler_fake_stack, nullptr, nullptr);
 #endif
   state.current = -1;
@@ -242,13 +242,13 @@ void Fibers::switch_to(int index) {
 }
 
 void Fibers::release([[maybe_unused]] void* tag) {
-#if defined(FP8KV_SIM_TSAN)
+#if defined(FP8KV_TSAN)
   __tsan_release(tag);
 #endif
 }
 
 void Fibers::acquire([[maybe_unused]] void* tag) {
-#if defined(FP8KV_SIM_TSAN)
+#if defined(FP8KV_TSAN)
   __tsan_acquire(tag);
 #endif
 }

@@ -11,6 +11,7 @@
 #include "base/rng.h"
 #include "calib/collect.h"
 #include "checkpoint/model/read_model_config.h"
+#include "data/dataset.h"
 #include "support/expect_error.h"
 #include "support/models/tiny_checkpoint.h"
 #include "support/skip.h"
@@ -20,8 +21,6 @@ namespace fp8kv {
 namespace {
 
 namespace fs = std::filesystem;
-
-using WindowIds = std::vector<std::vector<int32_t>>;
 
 test::TinyConfig small_config() {
   test::TinyConfig config = test::tiny_config();

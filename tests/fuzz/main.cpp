@@ -45,7 +45,7 @@ constexpr size_t kLongest = 192 * 1024;  // the tests' goldens are shorter
 constexpr uint64_t kAllCounted = 200'000, kCountedOne = 16;
 constexpr unsigned kSecondsAnInput = 10;       // processor time
 constexpr unsigned kLongestWaitSeconds = 600;  // for machines that give us no processor
-#ifndef __SANITIZE_ADDRESS__
+#ifndef FP8KV_ASAN
 constexpr rlim_t kMostMemory = rlim_t{2} << 30;  // addresses; AddressSanitizer has its own limit
 #endif
 
@@ -70,7 +70,7 @@ void save_input() {
 // Sanitizers call save_input before they end the process. Without one, a signal handler does.
 void save_on_signals() {
   __sanitizer_set_death_callback(save_input);
-#ifndef __SANITIZE_ADDRESS__
+#ifndef FP8KV_ASAN
   for (const int number : {SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGTRAP}) {
     std::signal(number, [](int received) {
       std::signal(received, SIG_DFL);

@@ -135,11 +135,11 @@ TEST_CASE("sim: a kernel with its barrier is right in every order, without it in
   for (uint64_t seed = 0; seed < 20; ++seed) {
     CAPTURE(seed);
     CHECK(mirrors<true>(seed));
-#if !defined(__SANITIZE_THREAD__)
+#if !defined(FP8KV_TSAN)
     CHECK_FALSE(mirrors<false>(seed));
 #endif
   }
-#if defined(__SANITIZE_THREAD__)
+#if defined(FP8KV_TSAN)
   constexpr int kRace = 66;  // ThreadSanitizer's exit code
   CHECK(exit_code_of([] { mirrors<false>(0); }) == kRace);
   CHECK(exit_code_of([] { mirrors<true>(0); }) == 0);
@@ -158,7 +158,7 @@ TEST_CASE("sim: an asynchronous copy is there once waited for, and not before") 
 
 TEST_CASE("sim: a write past a piece of shared memory is an error") {
   launch("overrun", overrun_kernel<0>, {1}, kThreads, 2 * kThreads, Stream{});
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(FP8KV_ASAN)
   CHECK(exit_code_of([] {
           launch("overrun", overrun_kernel<1>, {1}, kThreads, 2 * kThreads, Stream{});
         }) == 1);

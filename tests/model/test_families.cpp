@@ -20,7 +20,7 @@
 namespace fp8kv {
 TEST_CASE("families: logits, at once and token by token, are transformers'") {
   const auto backend = make_cpu_backend(2);
-  for (const std::string& name : test::family_cases()) {
+  for (const std::string& name : test::family_cases(0)) {
     CAPTURE(name);
     const test::FamilyModel model(name);
     test::check_logits(model, test::run_model(model.checkpoint, model.config, *backend, model.ids));
@@ -37,7 +37,7 @@ TEST_CASE("families: a prompt and its decode steps give the logits of one pass")
         test::run_model(checkpoint, config, *backend, ids, {.chunk = 1, .prompt = 16}),
         test::run_model(checkpoint, config, *backend, ids));
   };
-  for (const std::string& name : test::family_cases()) {
+  for (const std::string& name : test::family_cases(1)) {
     CAPTURE(name);
     const test::FamilyModel model(name);
     CHECK(difference(model.checkpoint, model.config, model.ids) < test::kLogitTolerance);
@@ -54,7 +54,7 @@ TEST_CASE("families: a prompt and its decode steps give the logits of one pass")
 
 TEST_CASE("families: greedy text is transformers'") {
   const auto backend = make_cpu_backend(2);
-  for (const std::string& name : test::family_cases()) {
+  for (const std::string& name : test::family_cases(2)) {
     CAPTURE(name);
     const test::FamilyModel model(name);
     const std::vector<int32_t> prompt(model.ids.begin(),
@@ -66,7 +66,7 @@ TEST_CASE("families: greedy text is transformers'") {
 
 TEST_CASE("families: amax of K and V, head by head, is that of transformers' cache") {
   const auto backend = make_cpu_backend(2);
-  for (const std::string& name : test::family_cases()) {
+  for (const std::string& name : test::family_cases(0)) {
     CAPTURE(name);
     const test::FamilyModel model(name);
     Log log(Verbosity::quiet);

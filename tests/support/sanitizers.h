@@ -4,13 +4,13 @@
 
 namespace fp8kv::test {
 
-#if defined(__SANITIZE_THREAD__)
+#if defined(FP8KV_TSAN)
 inline constexpr bool kThreadSanitizer = true;
 #else
 inline constexpr bool kThreadSanitizer = false;
 #endif
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if defined(FP8KV_ASAN) || defined(FP8KV_TSAN)
 inline constexpr bool kSanitized = true;
 #else
 inline constexpr bool kSanitized = false;

@@ -145,7 +145,7 @@ OfData measured(const QuantizeOptions& options, const Checkpoint& checkpoint,
                          .max_memory = options.max_memory,
                          .inputs = inputs ? &*inputs : nullptr},
                         log);
-  return {std::move(made.scales), inputs ? inputs->amax() : std::map<std::string, float>()};
+  return {std::move(made.scales), inputs ? inputs->input_amax() : std::map<std::string, float>()};
 }
 
 void check_data(const QuantizeOptions& options, const Fp8Scheme& scheme) {

@@ -34,7 +34,7 @@ class InputRanges final : public ForwardingBackend {
 
   // The amax of every finished layer's inputs, by the name of the weight. Fused tensors and single
   // experts' tensors have entries too. An expert without tokens gets the largest amax of its layer.
-  const std::map<std::string, float>& amax() const { return amax_; }
+  const std::map<std::string, float>& input_amax() const { return amax_; }
 
  private:
   // The amax slot for the input of the matrix at this address, or for the rows there before they

@@ -37,11 +37,11 @@ void write_stdout(std::string_view bytes) {
 }
 
 fs::path behind_links(const fs::path& path) {
-  constexpr int kMostLinks = 40;  // like Linux
+  constexpr int kMostHops = 40;  // like Linux
   fs::path at = path;
   std::error_code ignored;
   for (int links = 0; fs::is_symlink(fs::symlink_status(at, ignored)); ++links) {
-    if (links == kMostLinks) fail_system(path.string(), "follow", ELOOP);
+    if (links == kMostHops) fail_system(path.string(), "follow", ELOOP);
     at = at.parent_path() / fs::read_symlink(at);  // an absolute target replaces the parent
   }
   return at;

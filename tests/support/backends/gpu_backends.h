@@ -41,7 +41,7 @@ inline constexpr bool kSimulated = true;
 
 // ThreadSanitizer gets only the first, see kernels/sim/CMakeLists.txt.
 inline std::vector<NamedBackend> gpu_backends() {
-#ifdef __SANITIZE_THREAD__
+#ifdef FP8KV_TSAN
   return {{"sim32", sim32::make_gpu_backend}};
 #else
   return {{"sim32", sim32::make_gpu_backend}, {"sim64", sim64::make_gpu_backend}};
