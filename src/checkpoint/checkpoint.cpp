@@ -3,13 +3,14 @@
 #include <algorithm>
 #include <cstring>
 #include <mutex>
-#include <set>
 #include <string_view>
 #include <system_error>
 #include <utility>
 
 #include "base/error.h"
+#include "checkpoint/files/mistral_names.h"
 #include "checkpoint/hf_quant.h"
+#include "config/values/language_config.h"
 #include "files/file.h"
 
 namespace fp8kv {
@@ -27,32 +28,8 @@ struct Checkpoint::Mappings {
 
 namespace {
 
-constexpr const char* kFetchAgain =
-    "copy the file into the folder, or fetch the model again: hf download OWNER/NAME --local-dir "
-    "FOLDER";
-
 constexpr const char* kFetchWeights =
     "what needs weights needs them here: hf download OWNER/NAME --local-dir FOLDER";
-
-// Also true for a symbolic link that leads nowhere: that is an error to report, not an absent file.
-bool entry_exists(const fs::path& path) {
-  std::error_code ignored;
-  return fs::symlink_status(path, ignored).type() != fs::file_type::not_found;
-}
-
-// The names in `folder` that `wanted` accepts, sorted.
-template <typename Predicate>
-std::vector<std::string> entries(const fs::path& folder, Predicate wanted) {
-  std::vector<std::string> names;
-  std::error_code error;
-  for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
-    const std::string name = at->path().filename().string();
-    if (wanted(name)) names.push_back(name);
-  }
-  if (error) fail_system(folder.string(), "list", error.value());
-  std::sort(names.begin(), names.end());
-  return names;
-}
 
 void check_folder(const fs::path& folder) {
   const std::string shown = quote(folder.string());
@@ -68,66 +45,12 @@ void check_folder(const fs::path& folder) {
     throw Error(cat(shown, ": is a file, expected a model folder"),
                 "pass the folder that holds config.json and the weights");
   }
-  if (entry_exists(folder / "config.json")) return;
+  if (entry_exists(folder / form_of(folder).config)) return;
   const bool hub_cache = entry_exists(folder / "snapshots");
   throw Error(cat(shown, ": has no config.json, so it is not a Hugging Face model folder"),
               hub_cache ? "this is an entry of the hub's cache: pass one of the folders in its "
                           "'snapshots'"
                         : "pass the folder that holds config.json and the weights");
-}
-
-[[noreturn]] void fail_without_weights(const fs::path& folder) {
-  const std::string shown = quote(folder.string());
-  const auto pickles = entries(folder, [](const std::string& name) {
-    const std::string ending = fs::path(name).extension().string();
-    return (ending == ".bin" || ending == ".pt" || ending == ".pth" || ending == ".ckpt") &&
-           name != "training_args.bin";
-  });
-  if (!pickles.empty()) {
-    throw Error(
-        cat(shown, ": has its weights as pickles only (", quote(pickles.front()),
-            "), which can run code when they are read"),
-        "convert it to safetensors where you trust it: python -c \"from transformers import "
-        "AutoModelForCausalLM as M; M.from_pretrained('FOLDER', torch_dtype='auto')"
-        ".save_pretrained('NEW_FOLDER')\", and copy the tokenizer's files");
-  }
-  const auto others = entries(
-      folder, [](const std::string& name) { return fs::path(name).extension() == ".safetensors"; });
-  if (std::find(others.begin(), others.end(), "rank0.safetensors") != others.end()) {
-    const auto partial = read_partial_record(folder);
-    throw Error(cat(partial ? quote(partial->address) : shown,
-                    ": is a TensorRT-LLM folder, expected a Hugging Face model folder"),
-                "'fp8kv extract', 'inspect' and 'diff' read its scales");
-  }
-  if (!others.empty()) {
-    throw Error(cat(shown, ": has neither ", kSingleFile, " nor ", kIndexFile,
-                    " to say which of its .safetensors files are the model (the first is ",
-                    quote(others.front()), ")"),
-                "fetch the model again: hf download OWNER/NAME --local-dir FOLDER");
-  }
-  throw Error(cat(shown, ": has no weights, expected ", kSingleFile, " or ", kIndexFile),
-              "fetch the model again: hf download OWNER/NAME --local-dir FOLDER");
-}
-
-bool stays_inside(const std::string& file) {
-  const fs::path path = file;
-  if (path.is_absolute() || file.find('\0') != file.npos || file.find('\\') != file.npos) {
-    return false;
-  }
-  return std::none_of(path.begin(), path.end(), [](const fs::path& part) { return part == ".."; });
-}
-
-void check_all_there(const fs::path& folder, const std::vector<std::string>& files) {
-  std::vector<std::string> missing;
-  for (const std::string& file : files) {
-    if (!entry_exists(folder / file)) missing.push_back(file);
-  }
-  if (missing.empty()) return;
-  const std::string others =
-      missing.size() == 1 ? "" : cat(" and ", count_of(missing.size() - 1, "other"));
-  throw Error(cat(quote((folder / kIndexFile).string()), ": names the shard ",
-                  quote(missing.front()), others, ", which the folder does not have"),
-              kFetchAgain);
 }
 
 // Throws for a link whose target is gone, such as a link of the hub's cache without its blob.
@@ -141,57 +64,22 @@ void check_link(const fs::path& path) {
 
 }  // namespace
 
-std::vector<std::string> files_of_index(const Json& index) {
-  const Json weight_map = index.at("weight_map");
-  if (!weight_map.is_object() || weight_map.size() == 0) {
-    fail(weight_map.where(), ": is ", weight_map.brief(),
-         ", expected an object of tensor names and files");
-  }
-  std::set<std::string> files;
-  for (size_t i = 0; i < weight_map.size(); ++i) {
-    const Json value = weight_map.value(i);
-    const std::string& file = value.as_string();
-    if (files.contains(file)) continue;
-    if (!stays_inside(file)) {
-      throw Error(cat(value.where(), ": the file ", quote(file), " is not inside the model folder"),
-                  "an index names files by their path below its own folder, such as "
-                  "'model-00001-of-00002.safetensors'; get this model from a source you trust");
-    }
-    if (!file.ends_with(".safetensors")) {
-      fail(value.where(), ": is ", quote(file), ", expected the name of a .safetensors file");
-    }
-    files.insert(file);
-  }
-  return {files.begin(), files.end()};
-}
-
 Checkpoint::Checkpoint(Json config)
     : config_(std::move(config)), mappings_(std::make_shared<Mappings>()) {}
 
 Checkpoint Checkpoint::open(const fs::path& folder) {
   check_folder(folder);
-  Checkpoint checkpoint(Json::read(folder / "config.json", JsonNumbers::python));
+  const FolderForm& form = form_of(folder);
+  // The config of Mistral's form needs the dtype of the weights.
+  Checkpoint checkpoint(form.of_mistral ? Json::parse("{}", "") : read_config(folder));
   checkpoint.folder_ = folder;
-  if (!checkpoint.config_.is_object()) {
-    fail(checkpoint.config_.where(), ": is ", checkpoint.config_.brief(), ", expected an object");
-  }
-  const bool has_single = entry_exists(folder / kSingleFile);
-  const bool has_index = entry_exists(folder / kIndexFile);
-  if (!has_single && !has_index) fail_without_weights(folder);
-
-  std::vector<std::string> files = {kSingleFile};
-  if (has_index) {
-    Json index = Json::read(folder / kIndexFile);
-    const std::vector<std::string> named = files_of_index(index);
-    if (!has_single || std::find(named.begin(), named.end(), kSingleFile) != named.end()) {
-      files = named;
-      checkpoint.index_ = std::move(index);
-    }
-  }
-  check_all_there(folder, files);
+  checkpoint.form_ = form;
+  WeightFiles weights = find_weight_files(folder, form);
+  checkpoint.index_ = std::move(weights.index);
   checkpoint.partial_ = read_partial_record(folder);
-  checkpoint.open_shards(files);
+  checkpoint.open_shards(weights.files);
   if (checkpoint.index_) checkpoint.check_index();
+  if (form.of_mistral) checkpoint.read_mistral_form();
   return checkpoint;
 }
 
@@ -222,10 +110,39 @@ void Checkpoint::check_index() const {
     if (found != tensors_.end() && shards_[found->second.shard].file == file) continue;
     const std::string holder =
         found == tensors_.end() ? "no shard" : quote(shards_[found->second.shard].file);
-    throw Error(cat(quote((folder_ / kIndexFile).string()), ": places the tensor ", quote(name),
+    throw Error(cat(quote((folder_ / form_.index).string()), ": places the tensor ", quote(name),
                     " in ", quote(file), ", but ", holder, " holds it"),
                 "the index and the shards are not of the same model: fetch it again");
   }
+}
+
+// Makes the config of transformers, and gives all tensors the names of transformers, here and in
+// the headers of the shards.
+void Checkpoint::read_mistral_form() {
+  // No tool quantises norms.
+  const TensorEntry* const norm = find("norm.weight");
+  config_ = read_config(folder_, norm ? std::string(torch_name(norm->dtype)) : "");
+  const Json text = language_config(config_);
+  const bool has_images = wrapped_config(config_).has_value();
+  tensors_.clear();
+  for (size_t i = 0; i < shards_.size(); ++i) {
+    const std::string file = quote((folder_ / shards_[i].file).string());
+    for (TensorEntry& entry : shards_[i].header.tensors) {
+      const auto name = name_in_transformers(entry.name, has_images ? "language_model." : "");
+      if (!name && !(has_images && is_of_images(entry.name))) {
+        throw Error(cat(file, ": tensor ", quote(entry.name), ": is not known in Mistral's format"),
+                    "use the folder in the format of Hugging Face, if the model is published in "
+                    "it too");
+      }
+      if (name) entry.name = *name;
+      const RowOrder rows = with_context(file, [&] { return row_order_of(entry, text); });
+      tensors_.emplace(entry.name, TensorLocation{i, entry, rows});
+    }
+  }
+}
+
+std::string Checkpoint::name_in_file(const std::string& name) const {
+  return form_.of_mistral ? name_in_mistral(name) : name;
 }
 
 std::optional<Json> Checkpoint::hf_quant() const {
@@ -239,8 +156,9 @@ const TensorLocation& Checkpoint::location(const std::string& name) const {
   const auto found = tensors_.find(name);
   if (found != tensors_.end()) return found->second;
   std::vector<std::string> names;
-  for (const auto& [known, ignored] : tensors_) names.push_back(known);
-  fail(quote(folder_.string()), ": has no tensor ", quote(name), did_you_mean(name, names));
+  for (const auto& [known, ignored] : tensors_) names.push_back(name_in_file(known));
+  const std::string own = name_in_file(name);
+  fail(quote(folder_.string()), ": has no tensor ", quote(own), did_you_mean(own, names));
 }
 
 const TensorEntry* Checkpoint::find(const std::string& name) const {
@@ -267,12 +185,17 @@ MappedTensor Checkpoint::map(const std::string& name) const {
     keep_alive = file->keep_alive();
   }
   const TensorEntry& entry = place.entry;
-  if (reinterpret_cast<uintptr_t>(data) % dtype_bytes(entry.dtype) != 0) {
+  const bool is_aligned = reinterpret_cast<uintptr_t>(data) % dtype_bytes(entry.dtype) == 0;
+  if (!is_aligned || place.rows.is_other()) {
     const size_t bytes = static_cast<size_t>(entry.end - entry.begin);
-    const std::shared_ptr<std::byte[]> aligned(new std::byte[bytes]);
-    std::memcpy(aligned.get(), data, bytes);
-    data = aligned.get();
-    keep_alive = aligned;
+    const std::shared_ptr<std::byte[]> copy(new std::byte[bytes]);
+    if (place.rows.is_other()) {
+      copy_in_order(place.rows, data, bytes, copy.get());
+    } else {
+      std::memcpy(copy.get(), data, bytes);
+    }
+    data = copy.get();
+    keep_alive = copy;
   }
   return {ConstTensorView(data, entry.dtype, entry.shape), std::move(keep_alive)};
 }
@@ -286,8 +209,21 @@ std::string Checkpoint::read(const std::string& name, uint64_t offset, uint64_t 
   const TensorLocation& place = location(name);
   const TensorEntry& entry = place.entry;
   FP8KV_ASSERT(offset <= entry.end - entry.begin && length <= entry.end - entry.begin - offset);
-  check_present(name, entry.begin + offset, entry.begin + offset + length);
-  return input(place.shard).read(entry.begin + offset, length);
+  if (!place.rows.is_other()) {
+    check_present(name, entry.begin + offset, entry.begin + offset + length);
+    return input(place.shard).read(entry.begin + offset, length);
+  }
+  std::string bytes;
+  while (bytes.size() < length) {
+    const uint64_t at = offset + bytes.size(), inside = at % place.rows.row_bytes;
+    const auto row = static_cast<int64_t>(at / place.rows.row_bytes);
+    const uint64_t run = std::min(place.rows.row_bytes - inside, length - bytes.size());
+    const uint64_t from = entry.begin + inside +
+                          static_cast<uint64_t>(place.rows.in_file(row)) * place.rows.row_bytes;
+    check_present(name, from, from + run);
+    bytes += input(place.shard).read(from, run);
+  }
+  return bytes;
 }
 
 void Checkpoint::check_present(const std::string& name, uint64_t begin, uint64_t end) const {
@@ -312,6 +248,16 @@ void Checkpoint::check_has_weights() const {
   throw Error(cat(quote(folder_.string()), ": has headers and KV scales of ",
                   quote(partial_->address), ", and no weights"),
               kFetchWeights);
+}
+
+void Checkpoint::check_is_hugging_face() const {
+  if (!form_.of_mistral) return;
+  throw Error(cat(quote(folder_.string()), ": is in Mistral's own format (", form_.config,
+                  "), expected the format of Hugging Face: it is not known how runtimes read ",
+                  "scales in this one"),
+              "use the folder with config.json and model.safetensors if the model is published in "
+              "it too, or convert it with the script of transformers; a scale file of either "
+              "folder is for both");
 }
 
 void Checkpoint::check_unchanged() const {

@@ -1,10 +1,14 @@
-// A Hugging Face model folder: config.json, one model.safetensors or shards with an index.
+// A model folder: config.json, one model.safetensors or shards with an index.
 //
 // Which files are read: model.safetensors if it exists, else the files that
 // model.safetensors.index.json names, like in transformers. If the index names an existing
 // model.safetensors too, all files of the index are read, like in vLLM. `inject` writes such an
 // index beside a single-file model. No other file counts: no consolidated*.safetensors, and nothing
 // outside the index.
+//
+// A folder in Mistral's own format has params.json, and no config.json. Its
+// consolidated*.safetensors are read. The config, the names of tensors and the order of their rows
+// are those of transformers.
 #pragma once
 
 #include <cstdint>
@@ -15,26 +19,21 @@
 #include <string>
 #include <vector>
 
-#include "checkpoint/partial_folder.h"
+#include "checkpoint/files/partial_folder.h"
+#include "checkpoint/files/row_order.h"
+#include "checkpoint/files/weight_files.h"
 #include "files/file_stamp.h"
 #include "formats/safetensors.h"
 #include "json/json.h"
 
 namespace fp8kv {
 
-inline constexpr const char* kIndexFile = "model.safetensors.index.json";
-// The file that transformers reads instead of the index if both exist.
-inline constexpr const char* kSingleFile = "model.safetensors";
-
 // The place of a tensor in a checkpoint: its shard, and its offset in the shard.
 struct TensorLocation {
   size_t shard = 0;
   TensorEntry entry;
+  RowOrder rows = {};  // map and read return the rows in the order of models
 };
-
-// The files that an index names, each once, sorted. Throws for a file outside the index's own
-// folder, and for a name that does not end in ".safetensors".
-std::vector<std::string> files_of_index(const Json& index);
 
 using TensorMap = std::map<std::string, TensorLocation>;
 
@@ -63,7 +62,10 @@ class Checkpoint {
 
   const std::filesystem::path& folder() const { return folder_; }
   const Json& config() const { return config_; }
-  std::filesystem::path config_path() const { return folder_ / "config.json"; }
+  // The file of the config: config.json, or params.json of Mistral's own format.
+  std::filesystem::path config_path() const { return folder_ / form_.config; }
+  // The name in the files of a tensor that is there, or is missing.
+  std::string name_in_file(const std::string& name) const;
   // The hf_quant_config.json of the folder; nullopt if there is none. The first call reads the
   // file. Later calls return the same, and calls on copies too. Throws like read_hf_quant.
   std::optional<Json> hf_quant() const;
@@ -85,6 +87,9 @@ class Checkpoint {
   // Throws if the checkpoint is partial. Callers that copy files need this: holes would read as
   // zeros.
   void check_has_weights() const;
+  // Throws if the folder is in Mistral's own format. Callers that make a folder like this one, or
+  // say what runtimes do with it, know the files and names of Hugging Face alone.
+  void check_is_hugging_face() const;
 
   // Returns nullptr if the tensor is absent.
   const TensorEntry* find(const std::string& name) const;
@@ -111,11 +116,13 @@ class Checkpoint {
   explicit Checkpoint(Json config);
   void open_shards(const std::vector<std::string>& files);
   void check_index() const;
+  void read_mistral_form();
   const TensorLocation& location(const std::string& name) const;
   InputFile input(size_t shard) const;
   void check_present(const std::string& name, uint64_t begin, uint64_t end) const;
 
   std::filesystem::path folder_;
+  FolderForm form_;
   Json config_;
   std::vector<Shard> shards_;
   std::optional<Json> index_;

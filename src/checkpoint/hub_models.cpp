@@ -253,7 +253,7 @@ fs::path model_folder(const fs::path& given, const Variables& variable) {
   std::error_code ignored;
   if (found.extension() != ".safetensors" || !fs::is_regular_file(found, ignored)) return found;
   const fs::path folder = found.has_parent_path() ? found.parent_path() : ".";
-  return is_there(folder / "config.json") ? folder : found;
+  return is_there(folder / form_of(folder).config) ? folder : found;
 }
 
 }  // namespace fp8kv

@@ -188,6 +188,7 @@ std::vector<FoldedTensor> folded_tensors(const Checkpoint& checkpoint, const Mod
 }
 
 void check_foldable(const Checkpoint& checkpoint, const ModelConfig& config) {
+  checkpoint.check_is_hugging_face();
   for (const Refusal& each : kRefusals) {
     if (!each.holds(config)) continue;
     throw Error(cat(quote(checkpoint.folder().string()), ": ", config.architecture, " ",

@@ -221,6 +221,7 @@ LinearChoice check_quantisable(const Checkpoint& checkpoint, const ModelConfig& 
                                const fs::path& out, const QuantizeFolderOptions& options) {
   return as_our_error([&] {
     check_output(checkpoint.folder(), out, false, options.overwrite);
+    checkpoint.check_is_hugging_face();
     check_unquantised(checkpoint);
     check_free_of_scales(checkpoint);
     return choose_linears(checkpoint, config);

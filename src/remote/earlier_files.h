@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-#include "checkpoint/partial_folder.h"
+#include "checkpoint/files/partial_folder.h"
 #include "files/file.h"
 #include "files/output/copy_file.h"
 

@@ -7,8 +7,8 @@
 #include <optional>
 #include <string>
 
+#include "checkpoint/files/partial_folder.h"
 #include "checkpoint/hub_models.h"
-#include "checkpoint/partial_folder.h"
 #include "remote/hub_settings.h"
 #include "remote/remote_address.h"
 

@@ -5,7 +5,7 @@
 #include <functional>
 #include <string>
 
-#include "checkpoint/partial_folder.h"
+#include "checkpoint/files/partial_folder.h"
 #include "remote/remote_files.h"
 
 namespace fp8kv {

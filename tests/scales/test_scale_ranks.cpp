@@ -7,7 +7,7 @@
 
 #include <doctest/doctest.h>
 
-#include "checkpoint/partial_folder.h"
+#include "checkpoint/files/partial_folder.h"
 #include "files/output/write_file.h"
 #include "formats/safetensors.h"
 #include "json/json.h"

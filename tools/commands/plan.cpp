@@ -47,11 +47,11 @@ bool is_lfs_pointer_file(const std::filesystem::directory_entry& entry) {
          is_lfs_pointer(read_text(entry.path()));
 }
 
-// Finds a folder that was cloned before its weights: a config.json, and no weights or git-LFS
+// Finds a folder that was cloned before its weights: a config, and no weights or git-LFS
 // pointers only. Returns the first pointer, or "" if there are no weights. Returns nullopt for any
 // other folder, which Checkpoint::open reads or refuses.
 std::optional<std::string> pointer_of_bare(const std::filesystem::path& folder) {
-  if (!std::filesystem::exists(folder / "config.json")) return std::nullopt;
+  if (!std::filesystem::exists(folder / form_of(folder).config)) return std::nullopt;
   std::string first;
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
     for (const char* weights : {".safetensors", ".bin", ".pt", ".pth"}) {
@@ -85,8 +85,8 @@ PlanSubject subject_of(const PlanOptions& options) {
   }
   std::optional<Checkpoint> checkpoint;
   if (!bare) checkpoint = Checkpoint::open(options.model);
-  const std::filesystem::path file = options.model / "config.json";
-  const Json config = bare ? Json::read(file, JsonNumbers::python) : checkpoint->config();
+  const std::filesystem::path file = options.model / form_of(options.model).config;
+  const Json config = bare ? read_config(options.model) : checkpoint->config();
   PlanSubject subject{bare ? describe_model(config) : describe_model(*checkpoint),
                       {},
                       {},

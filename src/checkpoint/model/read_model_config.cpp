@@ -65,7 +65,8 @@ class Expected {
 };
 
 std::string tensor_of(const Checkpoint& checkpoint, const std::string& name) {
-  return cat(quote(checkpoint.folder().string()), ": tensor ", quote(name));
+  return cat(quote(checkpoint.folder().string()), ": tensor ",
+             quote(checkpoint.name_in_file(name)));
 }
 
 // Throws because the tensor cannot be computed with: its quantised form is unsupported, or differs

@@ -97,7 +97,9 @@ std::vector<fs::path> files_of_split(const fs::path& folder, std::vector<fs::pat
 void add_folder(const fs::path& named, const std::string& split, std::vector<fs::path>& files,
                 Log& log) {
   std::error_code ignored;
-  if (fs::exists(named / "config.json", ignored)) {
+  const bool of_mistral =
+      fs::exists(named / "params.json", ignored) && fs::exists(named / "tekken.json", ignored);
+  if (fs::exists(named / "config.json", ignored) || of_mistral) {
     throw Error(cat(quote(named.string()), ": is the folder of a model, expected data"),
                 "name a file, or a folder of such files");
   }

@@ -13,6 +13,21 @@ uint64_t aligned(uint64_t bytes) {
   return (bytes + kTensorAlignment - 1) / kTensorAlignment * kTensorAlignment;
 }
 
+// Bytes of a tensor that lie together in its file and in the buffer.
+struct Run {
+  uint64_t at;  // in the buffer's tensor
+  uint64_t bytes;
+};
+
+Run run_from(const StreamPlace& place, uint64_t offset) {
+  const RowOrder& rows = place.rows;
+  if (!rows.is_other()) return {offset, place.entry->end - place.entry->begin - offset};
+  const uint64_t inside = offset % rows.row_bytes;
+  const auto row =
+      static_cast<uint64_t>(rows.in_model(static_cast<int64_t>(offset / rows.row_bytes)));
+  return {row * rows.row_bytes + inside, rows.row_bytes - inside};
+}
+
 }  // namespace
 
 TensorView BumpAllocator::take(DType dtype, const Shape& shape) {
@@ -46,7 +61,8 @@ StreamLayout layout_of(const StreamSource& model, const StreamedLayer& layer) {
     const Weight weight = model.weights.at(tensor);
     const auto entries = weight.plain ? std::vector{weight.plain} : tensors_of(*weight.stored);
     for (const TensorEntry* const entry : entries) {
-      layout.places.push_back({files.at(entry->name).shard, entry, 0});
+      const TensorLocation& location = files.at(entry->name);
+      layout.places.push_back({location.shard, entry, 0, location.rows});
     }
   }
   std::sort(layout.places.begin(), layout.places.end(),
@@ -75,10 +91,10 @@ std::vector<StreamBlock> blocks_of(const StreamLayout& layout, size_t block_byte
                            blocks.back().bytes < block_bytes;
       if (!goes_on) blocks.push_back({nullptr, place.shard, from, 0, {}});
       StreamBlock& block = blocks.back();
-      const auto bytes = static_cast<size_t>(
-          std::min<uint64_t>(place.entry->end - from, block_bytes - block.bytes));
-      block.pieces.push_back(
-          {&place.entry->name, block.bytes, place.at + (from - place.entry->begin), bytes});
+      const Run run = run_from(place, from - place.entry->begin);
+      const auto bytes =
+          static_cast<size_t>(std::min<uint64_t>(run.bytes, block_bytes - block.bytes));
+      block.pieces.push_back({&place.entry->name, block.bytes, place.at + run.at, bytes});
       block.bytes += bytes;
       from += bytes;
     }

@@ -33,6 +33,7 @@ struct StreamPlace {
   size_t shard;
   const TensorEntry* entry;
   uint64_t at;  // in the buffer
+  RowOrder rows = {};
 };
 
 // A layer's tensors in the order of their files, followed by room for WeightSource.
@@ -51,6 +52,7 @@ struct BumpAllocator {
 };
 
 // A part of one read: a whole tensor beside its neighbours in the file, or a part of one tensor.
+// Rows that the file has in another order are pieces of their own.
 struct StreamPiece {
   const std::string* tensor;
   uint64_t in_block;

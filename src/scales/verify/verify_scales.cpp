@@ -122,6 +122,7 @@ VerifyReport verify_scales(const std::filesystem::path& path, const VerifyReques
     return report;
   }
   const Checkpoint checkpoint = Checkpoint::open(path);
+  checkpoint.check_is_hugging_face();
   check_quantised_tensors(checkpoint);
   FoundScales found = survey_scales(checkpoint);
   report.scales = scales_on_disk(checkpoint);

@@ -214,6 +214,7 @@ InjectReport inject_scales(const Checkpoint& checkpoint, const KvScales& scales,
                            const fs::path& out, const InjectOptions& options) {
   return as_our_error([&] {
     const InjectTarget& target = inject_target_at(options.target);
+    if (!target.is_file) checkpoint.check_is_hugging_face();
     const ModelDescription model = describe_model(checkpoint);
     check_quantised_tensors(checkpoint);
     check_output(checkpoint.folder(), out, target.is_file, options.overwrite);

@@ -48,6 +48,7 @@ void verify_with(const VerifyOptions& options) {
                 "leave out --with");
   }
   const Checkpoint checkpoint = Checkpoint::open(options.path);
+  checkpoint.check_is_hugging_face();
   if (is_drafter(checkpoint.tensors())) {
     throw Error(cat(quote(options.path.string()),
                     ": is a drafter, which no runtime loads without its target"),

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "checkpoint/partial_folder.h"
+#include "checkpoint/files/partial_folder.h"
 #include "scales/read/stores/scale_store.h"
 
 namespace fp8kv {

@@ -1,4 +1,4 @@
-#include "checkpoint/partial_folder.h"
+#include "checkpoint/files/partial_folder.h"
 
 #include <algorithm>
 
