@@ -27,7 +27,6 @@ constexpr uint64_t kFirstRead = 100'000;
 // many bytes.
 constexpr uint64_t kNearBytes = uint64_t(64) << 10;
 constexpr uint64_t kLengthBytes = 8;
-constexpr const char* kConfigFile = "config.json";
 // Ranks differ in the digits of their offsets.
 constexpr uint64_t kRankMargin = 2048;
 constexpr int64_t kMostRanks = 4096;
@@ -51,12 +50,13 @@ std::map<std::string, uint64_t> header_guesses(const Json& index) {
 
 class PartsReader {
  public:
-  PartsReader(RemoteFiles& files, fs::path folder) : files_(files), folder_(std::move(folder)) {
+  PartsReader(RemoteFiles& files, const FolderForm& form, fs::path folder)
+      : files_(files), form_(form), folder_(std::move(folder)) {
     record_.address = recorded_address(files);
   }
 
   PartialRecord run(const RemoteBytes& config, const NeededParts& needed) {
-    add_whole_file(folder_, kConfigFile, config, record_);
+    add_whole_file(folder_, form_.config, config, record_);
     read_headers(shards(config.bytes));
     write_partial_record(folder_, record_);
     read_missing(needed(folder_));
@@ -72,22 +72,33 @@ class PartsReader {
   // The shards that a reader of the folder will open, with estimates of their header sizes.
   std::map<std::string, uint64_t> shards(const std::string& config) {
     const std::vector<RemoteRequest> requests = {
-        {kIndexFile, std::nullopt, kLargestIndex, true},
+        {form_.index, std::nullopt, kLargestIndex, true},
         {kModelOptFile, std::nullopt, kLargestConfig, true},
-        {kSingleFile, ByteRange{0, kFirstRead}, 0, true}};
+        {form_.single, ByteRange{0, kFirstRead}, 0, true}};
     std::vector<RemoteBytes> found = files_.read(requests);
     const bool has_single = !found[2].absent;
-    if (!has_single && found[0].absent) return ranks(config);
+    if (!has_single && found[0].absent) {
+      if (form_.of_mistral) fail_without_weights("");
+      return ranks(config);
+    }
     add_whole_file(folder_, kModelOptFile, found[1], record_);
-    if (has_single) heads_.emplace(kSingleFile, std::move(found[2]));
-    if (found[0].absent) return {{kSingleFile, kFirstRead}};
-    add_whole_file(folder_, kIndexFile, found[0], record_);
-    const Json index = Json::parse(found[0].bytes, shown(kIndexFile));
+    if (has_single) heads_.emplace(form_.single, std::move(found[2]));
+    if (found[0].absent) return {{form_.single, kFirstRead}};
+    add_whole_file(folder_, form_.index, found[0], record_);
+    const Json index = Json::parse(found[0].bytes, shown(form_.index));
     const std::vector<std::string> named = files_of_index(index);
     const bool index_counts =
-        !has_single || std::count(named.begin(), named.end(), kSingleFile) > 0;
-    if (!index_counts) return {{kSingleFile, kFirstRead}};
+        !has_single || std::count(named.begin(), named.end(), form_.single) > 0;
+    if (!index_counts) return {{form_.single, kFirstRead}};
     return header_guesses(index);
+  }
+
+  [[noreturn]] void fail_without_weights(const std::string& more) const {
+    throw Error(
+        cat(quote(files_.address().text()), ": has no ", form_.single, more.empty() ? " and" : ",",
+            " no ", form_.index, more, ", so no weights in safetensors"),
+        "only models in safetensors can be read from there; fetch the folder, and name "
+        "it here");
   }
 
   // The files of a TensorRT-LLM folder. All ranks have the same tensors, so their headers are about
@@ -95,17 +106,12 @@ class PartsReader {
   std::map<std::string, uint64_t> ranks(const std::string& config) {
     const std::vector<RemoteRequest> requests = {{rank_file(0), ByteRange{0, kFirstRead}, 0, true}};
     std::vector<RemoteBytes> found = files_.read(requests);
-    if (found[0].absent) {
-      throw Error(cat(quote(files_.address().text()), ": has no ", kSingleFile, ", no ", kIndexFile,
-                      " and no ", rank_file(0), ", so no weights in safetensors"),
-                  "only models in safetensors can be read from there; fetch the folder, and name "
-                  "it here");
-    }
+    if (found[0].absent) fail_without_weights(cat(" and no ", rank_file(0)));
     const uint64_t guess = header_end(rank_file(0), found[0]) + kRankMargin;
     heads_.emplace(rank_file(0), std::move(found[0]));
     std::map<std::string, uint64_t> guesses;
     const auto mapping =
-        Json::parse(config, shown(kConfigFile), JsonNumbers::python).find("mapping");
+        Json::parse(config, shown(form_.config), JsonNumbers::python).find("mapping");
     const int64_t n_ranks = mapping ? mapping->get_int("tp_size", 1) : 1;
     // The reader of the folder refuses other numbers.
     if (n_ranks < 1 || n_ranks > kMostRanks) return {{rank_file(0), guess}};
@@ -189,25 +195,44 @@ class PartsReader {
   }
 
   RemoteFiles& files_;
+  FolderForm form_;
   fs::path folder_;
   PartialRecord record_;
   std::map<std::string, RemoteBytes> heads_;  // the first bytes of each shard
   std::map<std::string, SparseFile> sparse_;
 };
 
+// The config of a remote model, and the form that its folder has by it.
+struct RemoteConfig {
+  FolderForm form = kHuggingFaceForm;
+  RemoteBytes file;
+};
+
+RemoteConfig read_remote_config(RemoteFiles& files) {
+  const auto read = [&](const FolderForm& form, bool may_be_absent) {
+    const std::vector<RemoteRequest> requests = {
+        {form.config, std::nullopt, kLargestConfig, may_be_absent}};
+    return RemoteConfig{form, std::move(files.read(requests)[0])};
+  };
+  for (const FolderForm& form : {kHuggingFaceForm, kMistralForm}) {
+    RemoteConfig config = read(form, true);
+    if (!config.file.absent) return config;
+  }
+  return read(kHuggingFaceForm, false);  // says why there is none
+}
+
 }  // namespace
 
 RemoteReader parts_reader(NeededParts needed) {
-  const auto config = std::make_shared<RemoteBytes>();
+  const auto config = std::make_shared<RemoteConfig>();
   RemoteReader reader;
   reader.begin = [config](RemoteFiles& files) {
-    const std::vector<RemoteRequest> requests = {{kConfigFile, std::nullopt, kLargestConfig}};
-    *config = std::move(files.read(requests)[0]);
-    const std::string shown = quote(cat(files.address().text(), ": ", kConfigFile));
-    Json::parse(config->bytes, shown, JsonNumbers::python);
+    *config = read_remote_config(files);
+    const std::string shown = quote(cat(files.address().text(), ": ", config->form.config));
+    Json::parse(config->file.bytes, shown, JsonNumbers::python);
   };
   reader.fill = [config, needed](RemoteFiles& files, const fs::path& folder) {
-    return PartsReader(files, folder).run(*config, needed);
+    return PartsReader(files, config->form, folder).run(config->file, needed);
   };
   reader.is_complete = [needed](const fs::path& folder, const PartialRecord& record) {
     const std::vector<FilePart> parts = needed(folder);

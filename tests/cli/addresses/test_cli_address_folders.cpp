@@ -9,6 +9,8 @@
 
 #include <doctest/doctest.h>
 
+#include "support/forms/mistral_form.h"
+#include "support/models/family_model.h"
 #include "support/says.h"
 #include "support/workplaces/hub_place.h"
 
@@ -51,6 +53,30 @@ TEST_CASE("cli address folders: a second call asks for each file, and gets no by
   CHECK(place.server.asked().size() == before + 8);
   CHECK(says(again.err, "in 8 requests: the cache has what is needed"));
   CHECK(cached_models(place) == 1);
+}
+
+TEST_CASE("cli address folders: Mistral's own format, in one file and with an index") {
+  if (!test::reads_addresses()) return;
+  const test::HubPlace place;
+  const test::FamilyModel model("mistral4");
+  const std::string params = test::params_of(model.checkpoint.config());
+  const test::OwnTensors tensors = test::own_tensors(model.checkpoint);
+  const auto plan = [&](const std::string& folder) {
+    return place.run({"plan", folder, "--memory", "1GiB"});
+  };
+  for (const auto files : {test::OwnFiles::single, test::OwnFiles::indexed}) {
+    const std::string name = files == test::OwnFiles::single ? "org/single" : "org/indexed";
+    test::write_own_form(place.temp / "hub" / name, params, tensors, files);
+    const test::CliResult local = plan("hub/" + name);
+    CHECK_MESSAGE(local.exit_code == 0, local.err);
+    const test::CliResult remote = plan("hf://" + name);
+    CHECK_MESSAGE(remote.out == local.out, remote.err);
+  }
+  test::write_own_form(place.temp / "hub/org/numbered", params, tensors, test::OwnFiles::numbered);
+  CHECK(says(plan("hf://org/numbered").err,
+             "has no consolidated.safetensors and no consolidated.safetensors.index.json, so no "
+             "weights in safetensors"));
+  CHECK(says(place.run({"verify", "hub/org/single"}).err, "is in Mistral's own format"));
 }
 
 TEST_CASE("cli address folders: a file that changed is read anew, the others are not") {
