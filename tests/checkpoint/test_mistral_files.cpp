@@ -70,7 +70,7 @@ TEST_CASE("mistral files: a tensor of another shape") {
   wk.shape = Shape{wk.shape[1], wk.shape[0]};
   CHECK(model.refusal() == cat(quote(model.path.string()),
                                ": tensor 'layers.0.attention.wk.weight': has the shape [32, 16], "
-                               "expected [16, 32] from config.json"));
+                               "expected [16, 32] from params.json"));
 }
 
 TEST_CASE("mistral files: no folder is made from one") {

@@ -93,9 +93,10 @@ void check_shapes(const Checkpoint& checkpoint, const ModelWeights& weights,
     const Weight weight = found ? *found : weights.at(tensor);
     if (!is_compute_dtype(weight.dtype)) refuse_form(checkpoint, tensor.name, quantised);
     if (weight.shape == tensor.shape) continue;
+    const std::string config = checkpoint.config_path().filename().string();
     throw Error(cat(tensor_of(checkpoint, tensor.name), ": has the shape ", weight.shape.text(),
-                    ", expected ", tensor.shape.text(), " from config.json"),
-                "config.json and the weights are not of the same model");
+                    ", expected ", tensor.shape.text(), " from ", config),
+                cat(config, " and the weights are not of the same model"));
   }
   if (any || quantised.empty()) return;
   throw Error(
