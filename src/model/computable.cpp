@@ -1,5 +1,6 @@
 #include "model/computable.h"
 
+#include <algorithm>
 #include <string>
 
 #include "base/error.h"
@@ -177,6 +178,32 @@ void check_block(const ModelConfig& config) {
   }
 }
 
+// Checks what a state does with Q, K and V before it takes them in.
+void check_state_inputs(const ModelConfig& config, const RecurrenceConfig& state) {
+  if (state.norm_groups > 0 &&
+      (state.norm != StateNorm::groups || state.v_width() % state.norm_groups != 0)) {
+    refuse(config, cat("the output of a state is normed in ", state.norm_groups, " groups"),
+           "StateNorm::groups, and groups of one size");
+  }
+  const bool plain = state.activates && !state.qk_norm && state.rope < 0;
+  if (!plain && (state.conv_width > 0 || state.from_v || !state.recurs())) {
+    refuse(config, "Q and K of a state are normed or rotated, or go into it without SiLU",
+           "a state without a convolution");
+  }
+  if (state.rope < 0) return;
+  const auto rope = static_cast<size_t>(state.rope);
+  const bool known = rope < config.ropes.size();
+  const int64_t turns = known ? config.ropes[rope].rotary_dim : 0;
+  const bool shared = std::find(config.layer_ropes.begin(), config.layer_ropes.end(), state.rope) !=
+                      config.layer_ropes.end();
+  if (known && !shared && turns % 2 == 0 && turns <= state.k_dim &&
+      config.ropes[rope].q_growth == 0.0 && config.ropes[rope].k_factor == 1.0) {
+    return;
+  }
+  refuse(config, cat("a state has the rotation ", state.rope),
+         "one of its own, of an even number of a head's elements, which turns Q and K alike");
+}
+
 // Checks what only layers that keep a state have.
 void check_states(const ModelConfig& config) {
   if (config.block.states_normed_before && config.block.norm_place != NormPlace::after) {
@@ -206,6 +233,7 @@ void check_states(const ModelConfig& config) {
     refuse(config, "the decays of a state are fixed",
            "StateUpdate::add, steps of 1, and no rank, skip or multiplier of steps");
   }
+  check_state_inputs(config, state);
   if (!state.steps_by_row) return;
   if (state.update == StateUpdate::delta && state.k_heads == state.v_heads) return;
   refuse(config, "rows of a state decay by steps of their own",

@@ -62,7 +62,7 @@ Forward::Forward(Backend& backend, const ModelConfig& config, int64_t max_rows,
   if (config.block.attention_gate != AttentionGate::none) attention_gate_.emplace(memory_, config);
   if (any_dense) dense_.emplace(memory_, config, hidden_dim);
   if (config.layer_input_dim > 0) layer_gate_ = memory_.rows(config.layer_input_dim);
-  if (config.recurrence) state_.emplace(memory_, config);
+  if (config.recurrence) state_.emplace(memory_, config, ropes_);
   if (config.experts) experts_.emplace(memory_, config);
   if (config.latent) latent_.emplace(memory_, config);
   if (config.shared_row) shared_row_.emplace(memory_, config, max_positions);

@@ -244,6 +244,13 @@ void add_recurrence(const ModelConfig& config, ConfigNumbers& out) {
   out.add_unless(usual.full_gate, "state_full_gate", state.full_gate);
   out.add_unless(usual.from_v, "state_from_v", state.from_v);
   out.add_unless(usual.fixed_decays, "state_fixed_decays", state.fixed_decays);
+  const DecayLayers& layers = state.decay_layers;
+  out.add_unless(usual.decay_layers.first, "state_decay_first_layer", layers.first);
+  out.add_unless(usual.decay_layers.divisor_eps, "state_decay_divisor_eps", layers.divisor_eps);
+  out.add_unless(usual.activates, "state_activates", state.activates);
+  out.add_unless(usual.qk_norm, "state_qk_norm", state.qk_norm);
+  out.add_unless(int64_t{usual.rope}, "state_rope", int64_t{state.rope});
+  out.add_unless(usual.norm_groups, "state_norm_groups", state.norm_groups);
   out.add_unless(false, "state_gate_sigmoid", state.gate == Activation::sigmoid);
 }
 

@@ -138,7 +138,7 @@ RoleTensor tensor_of_state(TensorRole role, const ModelConfig& config, bool has_
       return {{state.rank}, has_state && state.from_v};
     case state_k_norm:
     case state_q_norm:
-      return {{state.k_width()}, has_state && state.from_v};
+      return {{state.k_dim}, has_state && (state.from_v || state.qk_norm)};
     case state_out:
       return {{config.dim, state.v_width()}, has_state, state.out_bias};
     default:

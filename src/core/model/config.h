@@ -312,8 +312,10 @@ struct ModelConfig : ModelDescription {
     return streams ? streams->count * dim : hyper ? hyper->count * dim : dim;
   }
 
-  // The size of the heads that use a rotation of `ropes`; 0 if no layer uses it.
+  // The size of the heads that use a rotation of `ropes`; 0 if no layer uses it. States have a
+  // rotation of their own.
   int64_t rope_head_dim(int32_t rope) const {
+    if (recurrence && recurrence->rope == rope) return recurrence->k_dim;
     for (size_t i = 0; i < layers.size(); ++i) {
       if (layer_ropes[i] == rope && layers[i].k_head_dim > 0) return layers[i].k_head_dim;
     }

@@ -19,15 +19,15 @@ enum class StateUpdate {
 
 // How the output of a state is normed, and multiplied by a gate: see RecurrenceConfig::gate.
 enum class StateNorm {
-  none,    // no norm, the gate alone: Falcon-H1
-  heads,   // norms every head with shared v_dim weights, then gates: gated DeltaNet
-  groups,  // norms one group for each of k_heads with its own weights, then gates: Falcon-H1
+  none,               // no norm, the gate alone: Falcon-H1
+  heads,              // norms every head with shared v_dim weights, then gates: gated DeltaNet
+  groups,             // norms groups of heads with their own weights, then gates: Falcon-H1
   groups_after_gate,  // gates, then norms those groups: Mamba-2
   whole               // norms all heads together with v_width weights, then gates: MiniMax Text 01
 };
 
 // Factors for the input of a state's products, for the result of each product, and for the final
-// output: Falcon-H1.
+// output: Falcon-H1. With RecurrenceConfig::qk_norm those of Q and K are for what is normed.
 struct StateMultipliers {
   double in = 1.0;
   double gate = 1.0;
@@ -37,6 +37,13 @@ struct StateMultipliers {
   double step = 1.0;
   double out = 1.0;
   bool operator==(const StateMultipliers&) const = default;
+};
+
+// How the slopes of fixed decays fall with the number of the layer: see decay_slope.
+struct DecayLayers {
+  int64_t first = 0;          // the layer whose slopes are those of the heads
+  double divisor_eps = 1e-5;  // added to the number of steps between layers
+  bool operator==(const DecayLayers&) const = default;
 };
 
 struct RecurrenceConfig {
@@ -67,6 +74,11 @@ struct RecurrenceConfig {
   // rows as they are. The factor follows from the numbers of the head and of the layer: see
   // decay_slope. No step is computed. REQUIRES StateUpdate::add. MiniMax Text 01
   bool fixed_decays = false;
+  DecayLayers decay_layers;
+  bool activates = true;  // without a convolution, Q, K and V go through SiLU
+  bool qk_norm = false;   // Q and K are normed, each head by itself, with shared weights: Ling 2.5
+  int32_t rope = -1;      // the one of ModelConfig::ropes that rotates Q and K; -1: none: Ling 2.5
+  int64_t norm_groups = 0;  // groups of StateNorm::groups; 0: as many as k_heads
   // Time steps are clamped to these bounds; see Recurrence.
   double least_step = 0.0;
   double most_step = std::numeric_limits<double>::infinity();
@@ -74,7 +86,7 @@ struct RecurrenceConfig {
   int64_t k_dim = 0;
   int64_t v_heads = 0;
   int64_t v_dim = 0;
-  // Tokens that the convolution before the state sees. 0: SiLU alone, of Q, K and V
+  // Tokens that the convolution before the state sees. 0: no convolution; see `activates`
   int64_t conv_width = 0;
 
   // Whether layers keep a state S, and not only the tokens of the convolution.
@@ -85,6 +97,8 @@ struct RecurrenceConfig {
   int64_t steps() const {  // of one token
     return steps_by_row ? k_width() : from_v ? v_width() : v_heads;
   }
+  // The groups of heads that are normed together, with StateNorm::groups and groups_after_gate.
+  int64_t groups() const { return norm_groups > 0 ? norm_groups : k_heads; }
   int64_t conv_channels() const { return 2 * k_width() + v_width(); }
   bool operator==(const RecurrenceConfig&) const = default;
 };

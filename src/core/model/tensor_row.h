@@ -101,7 +101,7 @@ enum class TensorRole {
   state_skip,
   state_norm,
   state_step_norm,  // this and the next two: see RecurrenceConfig::from_v
-  state_k_norm,
+  state_k_norm,     // this and the next: also with RecurrenceConfig::qk_norm
   state_q_norm,
   state_out,
   laurel_down,  // [laurel_rank, dim]

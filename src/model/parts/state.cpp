@@ -8,8 +8,9 @@
 
 namespace fp8kv {
 
-StateForward::StateForward(ForwardMemory& memory, const ModelConfig& config)
-    : backend_(memory.backend()), sizes_(*config.recurrence) {
+StateForward::StateForward(ForwardMemory& memory, const ModelConfig& config,
+                           const RopeTables& ropes)
+    : backend_(memory.backend()), sizes_(*config.recurrence), ropes_(ropes) {
   k_ = memory.rows(sizes_.k_width());
   v_ = memory.rows(sizes_.v_width());
   gate_ = memory.rows(sizes_.v_width());
@@ -81,6 +82,7 @@ TensorView StateForward::scan(const StateWeights& weights, const ConstTensorView
 void StateForward::mix_tokens(const StateWeights& weights, int64_t n, const Batch& batch,
                               const LayerState& state) {
   const TensorView q = q_.first(n), k = k_.first(n), v = v_.first(n);
+  if (!sizes_.activates) return;
   if (sizes_.conv_width == 0) {
     for (const TensorView& each : {q, k, v}) backend_.activate(Activation::silu, each, {});
     return;
@@ -117,6 +119,23 @@ void StateForward::project(const StateWeights& weights, const ConstTensorView& x
   }
 }
 
+void StateForward::norm_heads(const StateWeights& weights, int64_t n) {
+  const Shape by_head = {n * sizes_.k_heads, sizes_.k_dim};
+  const TensorView q = reshaped(q_.first(n), by_head), k = reshaped(k_.first(n), by_head);
+  backend_.norm(q, weights.q_norm.value(), q);
+  backend_.norm(k, weights.k_norm.value(), k);
+}
+
+void StateForward::rotate(int64_t n, const Batch& batch) {
+  const Shape by_head = {n, sizes_.k_heads, sizes_.k_dim};
+  const TensorView q = reshaped(q_.first(n), by_head), k = reshaped(k_.first(n), by_head);
+  PagedKv none;  // gives the size of a head alone
+  none.head_dim = static_cast<int32_t>(sizes_.k_dim);
+  const RopeAppend args = ropes_.rotation(sizes_.rope, {q, k, k}, batch, none, std::nullopt);
+  backend_.rope_append(rotate_alone(q, args));
+  backend_.rope_append(rotate_alone(k, args));
+}
+
 TensorView StateForward::run(const StateWeights& weights, const ConstTensorView& x,
                              const Batch& batch, const LayerState& state) {
   if (!sizes_.recurs()) return convolve(weights, x, batch, state);
@@ -127,12 +146,14 @@ TensorView StateForward::run(const StateWeights& weights, const ConstTensorView&
   const TensorView read = read_.first(n);
   const TensorView step = step_.first(n), strength = strength_.first(n);
   project(weights, x);
+  if (sizes_.qk_norm) norm_heads(weights, n);
   const StateMultipliers& by = sizes_.multipliers;
   multiply(gate, by.gate);
   multiply(v, by.v);
   multiply(k, by.k);
   multiply(q, by.q);
   multiply(step, by.step);
+  if (sizes_.rope >= 0) rotate(n, batch);
   mix_tokens(weights, n, batch, state);
   Recurrence args;
   args.update = sizes_.update;
@@ -152,7 +173,7 @@ TensorView StateForward::run(const StateWeights& weights, const ConstTensorView&
   args.state = state.recurrent;
   backend_.recur(args, batch, reshaped(read, {n, heads, sizes_.v_dim}));
   const Shape by_head = {n * heads, sizes_.v_dim};
-  const Shape by_group = {n * sizes_.k_heads, width / sizes_.k_heads};
+  const Shape by_group = {n * sizes_.groups(), width / sizes_.groups()};
   const auto norm = [&](const TensorView& rows) {
     backend_.norm(rows, weights.norm.value(), rows);
   };

@@ -121,7 +121,8 @@ struct StateWeights {
   ConstTensorView step_bias;                   // [steps]
   std::optional<ConstTensorView> skip;         // [v_heads or v_width]
   std::optional<Norm> norm;  // [v_dim], or [v_width] for norms of groups: see StateNorm
-  // With from_v: of the vector behind the steps [rank], of K and of Q [k_dim].
+  // With from_v: of the vector behind the steps [rank], of K and of Q [k_dim]. The last two also
+  // with qk_norm.
   std::optional<Norm> step_norm, k_norm, q_norm;
   Linear out;  // [dim, v_width]
 };

@@ -17,8 +17,12 @@ namespace {
   // fixed_decays nothing says how fast a state decays.
   [[maybe_unused]] const auto [update, state_norm, skip, conv_bias, state_bias, state_out_bias,
                                multipliers, state_gate, state_eps, most_strength, steps_by_row,
-                               least_log_decay, state_rank, full_gate, from_v, fixed_decays, least,
-                               most, k_heads, k_dim, v_heads, of_v_dim, width] = RecurrenceConfig{};
+                               least_log_decay, state_rank, full_gate, from_v, fixed_decays,
+                               decay_layers, activates, state_qk_norm, state_rope, norm_groups,
+                               least, most, k_heads, k_dim, v_heads, of_v_dim, width] =
+      RecurrenceConfig{};
+  // divisor_eps is too small to show in any model: see test_ling_refused.cpp.
+  [[maybe_unused]] const auto [first_layer, divisor_eps] = DecayLayers{};
   [[maybe_unused]] const auto [by_in, by_gate, by_v, by_k, by_q, by_step, by_out] =
       StateMultipliers{};
   [[maybe_unused]] const auto [alpha, limit, form] = ClampedSwiglu{};
