@@ -20,6 +20,13 @@ void parse_sarvam_moe(const Json& config, ModelConfig& out) {
   parse_sarvam_experts(config, out);
 }
 
+std::span<const TensorRow> sarvam_moe_tensors_together() {
+  static const TensorRows rows = with_experts(sarvam_moe_tensors(), experts_together());
+  return rows;
+}
+
+}  // namespace
+
 std::span<const TensorRow> sarvam_moe_tensors() {
   static const TensorRows rows =
       joined({{{"model.word_embeddings", {embedding}},
@@ -39,13 +46,6 @@ std::span<const TensorRow> sarvam_moe_tensors() {
               ending()});
   return rows;
 }
-
-std::span<const TensorRow> sarvam_moe_tensors_together() {
-  static const TensorRows rows = with_experts(sarvam_moe_tensors(), experts_together());
-  return rows;
-}
-
-}  // namespace
 
 void parse_sarvam_experts(const Json& config, ModelConfig& out) {
   check_router_says(config, "score_function", "sigmoid");

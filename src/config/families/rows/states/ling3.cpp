@@ -6,6 +6,7 @@
 #include "config/families/experts_config.h"
 #include "config/families/groups/latent_architectures.h"
 #include "config/families/rows/family_rows.h"
+#include "config/families/rows/ling.h"
 #include "config/families/tensor_blocks.h"
 #include "config/values/config_values.h"
 
@@ -13,13 +14,6 @@ namespace fp8kv {
 namespace {
 
 using enum TensorRole;
-
-// Throws unless the number is absent or has the value that runtimes take whatever it says.
-void check_taken(const Json& config, const char* key, double taken, const char* why) {
-  const auto found = config.find(key);
-  if (!found || found->as_double() == taken) return;
-  fail(found->where(), ": is ", found->brief(), ", expected ", taken, ": ", why);
-}
 
 // Transformers goes by layer_types, and vLLM by layer_group_size alone. Without the list,
 // transformers differs in layers behind the last whole group.
@@ -69,21 +63,6 @@ void check_ling_switches(const Json& config) {
            ", expected 0: transformers clamps no SwiGLU of this architecture");
     }
   }
-}
-
-// The part that rotates is qk_rope_head_dim. Other keys may say the same.
-void check_rotated(const Json& config, const ModelConfig& out) {
-  constexpr const char* kWhole = "runtimes rotate qk_rope_head_dim elements whatever this says";
-  const auto rope_dim = static_cast<double>(out.latent->rope_dim);
-  check_taken(config, "rotary_dim", rope_dim, kWhole);
-  const auto check_part = [&](const std::optional<Json>& holder) {
-    const auto part = holder ? holder->find("partial_rotary_factor") : std::nullopt;
-    if (!part || part->as_double() * config.at("head_dim").as_double() == rope_dim) return;
-    fail(part->where(), ": is ", part->brief(), ", which times head_dim is not ",
-         out.latent->rope_dim, ": ", kWhole);
-  };
-  check_part(config);
-  for (const char* key : {"rope_parameters", "rope_scaling"}) check_part(config.find(key));
 }
 
 // Sizes of the state: of attention's heads in published files, or keys that transformers saves.
@@ -166,24 +145,8 @@ void parse_ling_experts(const Json& config, ModelConfig& out) {
               "transformers makes a shared expert as wide as the others");
 }
 
-TensorRow ling_row(const char* name, TensorRole role) {
-  return {.name = name, .roles = {role}};
-}
-
 TensorRow ling_bare(const char* name, TensorRole role) {
   return {.name = name, .roles = {role}, .bare = true};
-}
-
-TensorRows ling_attention(bool q_in_two) {
-  const TensorRows q_rows = {ling_row("model.layers.{}.attention.q_a_proj", q_down),
-                             ling_row("model.layers.{}.attention.q_a_layernorm", q_down_norm),
-                             ling_row("model.layers.{}.attention.q_b_proj", q)};
-  return joined({q_in_two ? q_rows : TensorRows{ling_row("model.layers.{}.attention.q_proj", q)},
-                 {{"model.layers.{}.attention.kv_a_proj_with_mqa", {latent, k_rope}},
-                  ling_row("model.layers.{}.attention.kv_a_layernorm", latent_norm),
-                  {"model.layers.{}.attention.kv_b_proj", {k_up, v_up}, TensorLayout::by_head},
-                  ling_row("model.layers.{}.attention.g_proj", attn_gate),
-                  ling_row("model.layers.{}.attention.dense", o)}});
 }
 
 // Transformers saves a state's last product under the name that attention's has.
@@ -209,16 +172,9 @@ TensorRows ling_tensors(bool q_in_two) {
   return joined({{ling_row("model.word_embeddings", embedding),
                   ling_row("model.layers.{}.input_layernorm", attn_norm)},
                  ling_attention(q_in_two),
+                 {ling_row("model.layers.{}.attention.g_proj", attn_gate)},
                  ling_state(),
-                 next_norm(),
-                 gated_mlp(),
-                 {ling_row("model.layers.{}.mlp.gate", router),
-                  ling_row("model.layers.{}.mlp.gate.expert_bias", choice_bias)},
-                 experts_apart(),
-                 {ling_row("model.layers.{}.mlp.shared_experts.gate_proj", shared_gate),
-                  ling_row("model.layers.{}.mlp.shared_experts.up_proj", shared_up),
-                  ling_row("model.layers.{}.mlp.shared_experts.down_proj", shared_down)},
-                 ending()});
+                 ling_feed_forward()});
 }
 
 std::span<const TensorRow> ling_q_tensors() {
