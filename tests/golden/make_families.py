@@ -665,6 +665,8 @@ UNUSED = {"inkling-vision": {"model.mtp.layers.0.input_proj.weight": [32, 64],
           "deepseek-v3": {"model.layers.3.eh_proj.weight": [32, 64],
                          "model.layers.3.self_attn.kv_a_proj_with_mqa.weight": [30, 32]},
           "glm4-moe": {"model.layers.3.eh_proj.weight": [32, 64], "model.layers.3.self_attn.q_proj.weight": [32, 32]},
+          "ling2": {"model.layers.3.eh_proj.weight": [32, 64], "model.layers.3.attention.query_key_value.weight": [96, 32]},
+          "ling2.5": {"model.layers.4.eh_proj.weight": [32, 64], "model.layers.4.attention.kv_b_proj.weight": [96, 24]},
           "ling3": {"model.layers.4.eh_proj.weight": [32, 64], "model.layers.4.attention.kv_b_proj.weight": [96, 24]},
           "minimax-m3": {"language_model.model.mtp.layers.0.eh_proj.weight": [32, 64],
                          "language_model.model.mtp.layers.0.self_attn.q_proj.weight": [48, 32]},
@@ -781,6 +783,9 @@ def model_class(config):
     if config["architectures"][0] == "DeciLMForCausalLM":
         from deci_model import DeciLMForCausalLM
         return DeciLMForCausalLM
+    if config["architectures"][0] == "BailingMoeV2_5ForCausalLM":
+        from ling25_model import BailingMoeV2_5ForCausalLM
+        return BailingMoeV2_5ForCausalLM
     if config["architectures"][0] == "KimiK3ForCausalLM":
         from kimi_k3_model import KimiK3ForCausalLM
         return KimiK3ForCausalLM
@@ -854,6 +859,10 @@ def stand_in(config):
         return state_families.as_minimax(config)
     if of == "BailingMoeV3ForCausalLM":
         return {**config, "architectures": ["BailingHybridForCausalLM"]}
+    if of == "BailingMoeV2_5ForCausalLM":
+        return state_families.as_ling25(config)
+    if of == "BailingMoeV2ForCausalLM":
+        return row_families.as_sarvam(config)
     if of == "ExaoneMoEForCausalLM":
         return {**config, "architectures": ["ExaoneMoeForCausalLM"]}
     if "thinker_config" in config:  # text goes through the thinker alone
@@ -911,6 +920,8 @@ def published_name(name, config):
         name = name.replace(old, new)
     if of == "BailingMoeV3ForCausalLM" and ".attention.dense." in name and (int(name.split(".")[2]) + 1) % config["layer_group_size"]:
         name = name.replace(".attention.dense.", ".attention.o_proj.")
+    if of == "BailingMoeV2_5ForCausalLM":
+        name = name.replace("model.embed_tokens.", "model.word_embeddings.")
     if of == "KimiK3ForConditionalGeneration":
         name = "language_model." + published_hybrid(name, [], stand_in(config))[0]
     if of == "KimiK25ForConditionalGeneration":  # 5.23 renames the layers of both parts as it saves
@@ -1006,7 +1017,7 @@ def renamed(key, names):
     return key
 
 
-EAGER_EXPERTS = ("phimoe", "minimax", "NemotronH_", "gpt_oss", "gemma4", "granitemoehybrid", "lfm2_moe", "nemotron_h", "qwen4_exp", "inkling",
+EAGER_EXPERTS = ("bailing_moe", "phimoe", "minimax", "NemotronH_", "gpt_oss", "gemma4", "granitemoehybrid", "lfm2_moe", "nemotron_h", "qwen4_exp", "inkling",
                  "glm5_next")
 
 

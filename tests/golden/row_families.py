@@ -121,6 +121,12 @@ SARVAM_MOE = without(family("SarvamMoEForCausalLM", "sarvam_moe", head_dim=12, u
                             num_shared_experts=1, num_experts_per_tok=2, moe_intermediate_size=24, first_k_dense_replace=1, n_group=1, topk_group=1,
                             norm_topk_prob=True, routed_scaling_factor=1.5, score_function="sigmoid", moe_router_enable_expert_bias=True,
                             pad_token_id=0, **{**UNTIED, "num_hidden_layers": 3}))
+LING2 = family("BailingMoeV2ForCausalLM", "bailing_moe", head_dim=12, partial_rotary_factor=0.5, use_qk_norm=True, use_rmsnorm=True, use_qkv_bias=False,
+               use_bias=False, num_experts=6, num_shared_experts=1, num_experts_per_tok=2, moe_intermediate_size=24,
+               moe_shared_expert_intermediate_size=24, first_k_dense_replace=1, n_group=3, topk_group=2, norm_topk_prob=True, routed_scaling_factor=1.5,
+               score_function="sigmoid", router_dtype="fp32", moe_router_enable_expert_bias=True, embedding_dropout=0.0, output_dropout=0.0,
+               attention_dropout=0.0, output_router_logits=False, rope_scaling=None, num_nextn_predict_layers=1, mtp_loss_scaling_factor=0,
+               max_window_layers=20, pad_token_id=0, **{**UNTIED, "num_hidden_layers": 3})
 SARVAM_MLA = without(family("SarvamMLAForCausalLM", "sarvam_mla", head_dim=30, q_head_dim=16, num_experts=6, num_shared_experts=1,
                             num_experts_per_tok=2, moe_intermediate_size=24, first_k_dense_replace=1, n_group=1, topk_group=1, norm_topk_prob=True,
                             routed_scaling_factor=1.5, score_function="sigmoid", moe_router_enable_expert_bias=True, pad_token_id=0,
@@ -170,6 +176,15 @@ PHI4_LONG = {"type": "longrope", "short_factor": [1.0, 1.1, 1.3, 1.7], "long_fac
 def phi4mm(config):
     """As published: by its own code."""
     return {**config, "architectures": ["Phi4MMForCausalLM"], "model_type": "phi4mm"}
+
+
+
+def as_sarvam(config):
+    """Ling 2 in the keys of Sarvam 30B, whose code in transformers is that of GLM-4.5: with the defaults of Ling."""
+    size = config.get("rotary_dim", config["head_dim"] * config.get("partial_rotary_factor", 1.0))
+    usual = {"routed_scaling_factor": 1.0, "rope_theta": 600000.0, "num_shared_experts": 1, "use_qk_norm": True, "norm_topk_prob": True}
+    return {**usual, **without(config, "rotary_dim", "num_nextn_predict_layers"), "architectures": ["Glm4MoeForCausalLM"], "model_type": "sarvam_moe",
+            "partial_rotary_factor": size / config["head_dim"]}
 
 
 CASES = {
@@ -337,6 +352,14 @@ CASES = {
     "persimmon-plain": {**PERSIMMON, "num_attention_heads": 7, "hidden_size": 56, "qk_layernorm": False, "rope_theta": 500.0,
                         "partial_rotary_factor": 0.25},
     "persimmon-new-keys": {**without(new_keys(PERSIMMON, partial_rotary_factor=1.0), "qk_layernorm"), "num_hidden_layers": 3, **TIED},
+    "ling2": LING2,
+    "ling2-seven": {**without(LING2, "use_qk_norm", "use_rmsnorm", "partial_rotary_factor", "routed_scaling_factor", "num_shared_experts", "rope_theta",
+                              "moe_router_enable_expert_bias", "norm_topk_prob", "moe_shared_expert_intermediate_size"),
+                    **SEVEN, "hidden_size": 35, "model_type": "bailing_moe_v2", "use_qkv_bias": True, "n_group": 1, "topk_group": 1,
+                    "num_experts_per_tok": 3},
+    "ling2-rotary-dim": {**without(LING2, "partial_rotary_factor", "use_qkv_bias", "torch_dtype"), "dtype": "float32", "rotary_dim": 4, "use_qk_norm": False,
+                         "num_shared_experts": 2, "first_k_dense_replace": 0, "num_hidden_layers": 2, "num_experts": 8, "n_group": 4, "head_dim": 10,
+                         "rope_scaling": {"type": "yarn", "factor": 4.0, "original_max_position_embeddings": 16}, "rope_theta": 500.0, **TIED},
     "sarvam-moe": SARVAM_MOE,
     "sarvam-moe-seven": {**without(SARVAM_MOE, "use_qk_norm", "first_k_dense_replace", "routed_scaling_factor", "num_shared_experts", "rope_theta"),
                          **SEVEN, "hidden_size": 32, "use_qkv_bias": True, "n_group": 3, "topk_group": 2, "norm_topk_prob": False},

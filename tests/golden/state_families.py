@@ -44,6 +44,14 @@ LING3 = family("BailingMoeV3ForCausalLM", "bailing_hybrid", num_hidden_layers=4,
                kda_lower_bound=-1.5, short_conv_kernel_size=4, linear_silu=True, group_norm_size=1, num_kv_heads_for_linear_attn=0, use_bias=False,
                use_qkv_bias=False, expert_swiglu_limit_list=None, share_expert_swiglu_limit_list=[0] * 4, use_mla_nope=False, use_qk_norm=True, use_rmsnorm=True,
                max_window_layers=20, moe_layer_freq=1, num_nextn_predict_layers=1, pad_token_id=0, **UNTIED)
+LING25 = family("BailingMoeV2_5ForCausalLM", "bailing_hybrid", num_hidden_layers=4, num_key_value_heads=4, head_dim=12, layer_group_size=2,
+                group_norm_size=2, linear_silu=False, rope_theta=500.0, partial_rotary_factor=0.5, rope_interleave=True, kv_lora_rank=24, q_lora_rank=20,
+                qk_nope_head_dim=10, qk_rope_head_dim=6, qk_head_dim=16, v_head_dim=14, n_group=3, topk_group=2, num_experts=6, num_experts_per_tok=2,
+                num_shared_experts=1, moe_intermediate_size=24, moe_shared_expert_intermediate_size=24, first_k_dense_replace=1,
+                routed_scaling_factor=1.5, norm_topk_prob=True, score_function="sigmoid", scoring_func="sigmoid", topk_method="noaux_tc",
+                router_dtype="fp32", moe_router_enable_expert_bias=True, seq_aux=True, use_bias=False, use_qkv_bias=False, use_qk_norm=True,
+                use_rmsnorm=True, embedding_dropout=0.0, output_dropout=0.0, attention_dropout=0.0, output_router_logits=False, rope_scaling=None,
+                max_window_layers=20, mtp_loss_scaling_factor=0, num_nextn_predict_layers=1, pad_token_id=0, **UNTIED)
 LING3_SAVED = {**without(LING3, "max_position_embeddings", "n_group", "num_experts_per_tok", "norm_topk_prob", "num_shared_experts", "rotary_dim",
                          "partial_rotary_factor", "rope_interleave", "score_function", "topk_method", "router_dtype", "moe_router_enable_expert_bias",
                          "gated_attention_proj_granularity_type", "no_kda_lora", "linear_silu", "group_norm_size", "num_kv_heads_for_linear_attn",
@@ -181,6 +189,15 @@ def as_minimax(config):
             "architectures": ["MiniMaxForCausalLM"], "model_type": "minimax", "layer_types": kinds}
 
 
+def as_ling25(config):
+    """In the keys of Ling 3, which transformers has, with the defaults of Ling 2.5."""
+    group, n_layers = config["layer_group_size"], config["num_hidden_layers"]
+    full = [(i + 1) % group == 0 or i >= n_layers // group * group for i in range(n_layers)]
+    usual = {"routed_scaling_factor": 1.0, "rope_theta": 600000.0, "num_shared_experts": 1, "use_qk_norm": True, "group_norm_size": 4,
+             "q_lora_rank": None, "num_key_value_heads": config["num_attention_heads"], "norm_topk_prob": True, "rope_interleave": True}
+    return {**usual, **without(config, "partial_rotary_factor"), "layer_types": [FULL if each else LINEAR for each in full]}
+
+
 def rotate_part(model, config):
     """Rotates the first rotary_dim elements of a head, like the models' own code."""
     import torch
@@ -249,6 +266,16 @@ CASES = {
                        "layernorm_mlp_alpha": 1.2, "layernorm_mlp_beta": 0.6, **TIED},
     "minimax-m1-two": {**MINIMAX_M1, "num_attention_heads": 2, "num_key_value_heads": 2, "num_hidden_layers": 2, "attn_type_list": [1, 0], "head_dim": 18,
                        "rotary_dim": 18, "layernorm_linear_attention_beta": 0.5},
+    "ling2.5": LING25,
+    "ling2.5-behind": {**without(LING25, "group_norm_size", "num_shared_experts", "routed_scaling_factor", "use_qk_norm", "partial_rotary_factor",
+                                 "num_key_value_heads", "rope_interleave", "norm_topk_prob", "rope_theta", "moe_shared_expert_intermediate_size"),
+                       "num_attention_heads": 8, "hidden_size": 35, "num_hidden_layers": 5, "layer_group_size": 3, "q_lora_rank": None, "n_group": 1,
+                       "topk_group": 1, "num_experts_per_tok": 3,
+                       "rope_scaling": {"type": "yarn", "factor": 4.0, "original_max_position_embeddings": 16, "beta_fast": 32, "beta_slow": 1,
+                                        "mscale": 0.7, "mscale_all_dim": 1.3}},
+    "ling2.5-wide": {**without(LING25, "torch_dtype"), "dtype": "float32", "num_attention_heads": 2, "num_key_value_heads": 2, "num_hidden_layers": 3,
+                     "layer_group_size": 3, "head_dim": 34, "partial_rotary_factor": 1.0, "qk_rope_head_dim": 34, "qk_head_dim": 44, "use_qk_norm": False,
+                     "group_norm_size": 1, "first_k_dense_replace": 0, "num_shared_experts": 2},
     "ling3": LING3,
     "ling3-seven": {**without(LING3, "partial_rotary_factor"), "num_attention_heads": 7, "num_key_value_heads": 7, "hidden_size": 36, "num_hidden_layers": 3, "layer_group_size": 3,
                     "q_lora_rank": 20, "n_group": 1, "topk_group": 1, "num_shared_experts": 2,

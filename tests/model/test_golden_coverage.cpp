@@ -25,6 +25,8 @@ struct Never {
 const std::set<std::string> kGroups = {"head_dim", "one KV head", "seven Q heads"};
 const Never kNever[] = {
     {"BailingHybridForCausalLM", {"tied"}},
+    // Runtimes differ in the decays of other numbers of heads than powers of 2.
+    {"BailingMoeV2_5ForCausalLM", {"seven Q heads", "tied"}},
     {"BailingMoeV3ForCausalLM", {"tied"}},
     // These never tie the embedding to lm_head, which later models normalise.
     {"BaiChuanForCausalLM", {"head_dim", "one KV head", "seven Q heads", "tied"}},
@@ -45,7 +47,6 @@ const Never kNever[] = {
     {"KimiK3ForConditionalGeneration", {"tied"}},
     {"KimiLinearForCausalLM", {"tied"}},
     {"MPTForCausalLM", kGroups},
-    // Runtimes differ in the decays of other numbers of heads than powers of 2.
     {"MiniMaxM1ForCausalLM", {"seven Q heads"}},
     {"MiniMaxText01ForCausalLM", {"seven Q heads"}},
     {"MptForCausalLM", kGroups},

@@ -33,7 +33,8 @@ Mixings told_by_interval(const Json&, const Json& interval, const ModelDescripti
   return periodic(period, period - 1, Mixing::recurrent, model.n_layers());
 }
 
-// Ling 3: the last layer of every group has attention, and layers behind the last whole group.
+// Ling 2.5 and 3: the last layer of every group has attention, and layers behind the last whole
+// group.
 Mixings told_by_group(const Json&, const Json& size, const ModelDescription& model) {
   const int64_t group = in_range(size, kLongestContext), n_layers = model.n_layers();
   Mixings mixings = periodic(group, group - 1, Mixing::recurrent, n_layers);

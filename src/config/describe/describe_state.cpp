@@ -86,14 +86,16 @@ std::optional<uint64_t> bytes_of_channels(const Json& text) {
                      static_cast<uint64_t>(in_range(*width, kMost) - 1) * kHalf);
 }
 
-// MiniMax Text 01: heads of attention, and no convolution.
+// MiniMax Text 01 and Ling 2.5: heads of attention, and no convolution.
 std::optional<uint64_t> bytes_of_lightning(const Json& text) {
   constexpr int64_t kMost = int64_t{1} << 20;
   constexpr uint64_t kF32 = 4;
   const std::string type = text.get_string("model_type", "");
   const bool published = type == "minimax_text_01" || type == "MiniMaxText01" ||
                          type == "minimax_m1" || type == "MiniMaxM1";
-  if (type != "minimax" && !published) return std::nullopt;
+  const bool ling = type == "bailing_hybrid" && !text.has("short_conv_kernel_size") &&
+                    !text.has("linear_conv_kernel_dim");
+  if (type != "minimax" && !published && !ling) return std::nullopt;
   const auto heads = text.find("num_attention_heads"), size = text.find("head_dim");
   const auto dim = find_any(text, kDim);
   if (!heads || (!size && !dim)) return std::nullopt;

@@ -83,6 +83,7 @@ TEST_CASE("knobs: a model without one is another model, unless other parts tell"
   const std::set<std::string> told = {"experts.bias",
                                       "latent.norm_eps",
                                       "latent.norm_eps, beside images",
+                                      "latent.norm_eps, beside lightning attention",
                                       "latent.norm_eps, beside states",
                                       "latent.norm_eps, without a rotation",
                                       "layer_input_dim",

@@ -48,6 +48,8 @@ Architecture laguna();
 Architecture lfm2();
 Architecture lfm2_moe();
 Architecture lfm3();
+Architecture ling2();
+Architecture ling2_5();
 Architecture ling3();
 Architecture ling3_saved();
 Architecture longcat_flash();
@@ -133,6 +135,8 @@ std::span<const Architecture> family_rows() {
       lfm2(),
       lfm2_moe(),
       lfm3(),
+      ling2(),
+      ling2_5(),
       ling3(),
       ling3_saved(),
       longcat_flash(),
