@@ -61,6 +61,7 @@ DiffLlamaForCausalLM diffllama
 Zamba2ForCausalLM zamba2
 AfmoeForCausalLM afmoe
 MiMoV2ForCausalLM mimo_v2
+BailingMoeV2ForCausalLM bailing_moe                                  BailingMoeV2_5ForCausalLM bailing_hybrid
 BailingMoeV3ForCausalLM bailing_hybrid                               BailingHybridForCausalLM bailing_hybrid
 ExaoneMoeForCausalLM exaone_moe
 ExaoneMoEForCausalLM exaone_moe
@@ -133,6 +134,8 @@ InternS1ForConditionalGeneration interns1
 LlamaForCausalLMEagle3 llama_eagle3
 """.split()
 PAIRS = list(zip(MODELS[::2], MODELS[1::2], strict=True))
+# Models that transformers has not, though it has another model of their type.
+OTHERS_TYPE = {"BailingMoeV2_5ForCausalLM"}
 
 
 class RangeFile(io.RawIOBase):
@@ -304,7 +307,8 @@ def main():
         read.append(f'    {{"{runtime}", "{len(versions)} releases, {versions[0]} to {versions[-1]}", "{place}"}},\n')
     rows = []
     for architecture, model_type in PAIRS:
-        by_name = {"vLLM": architecture, "SGLang": architecture, "TGI": model_type, "transformers": model_type}
+        of_type = architecture if architecture in OTHERS_TYPE else model_type
+        by_name = {"vLLM": architecture, "SGLang": architecture, "TGI": of_type, "transformers": of_type}
         spans = ", ".join(span(by_name[runtime], listed[runtime]) for runtime in listed)
         rows.append(f'    {{"{architecture}", "{model_type}", {{{spans}}}}},\n')
     OUT.write_text("".join([

@@ -103,6 +103,8 @@ constexpr RuntimeModel kModels[] = {
     {"Zamba2ForCausalLM", "zamba2", {from({0, 8}), never, never, from({4, 49})}},
     {"AfmoeForCausalLM", "afmoe", {from({0, 11, 1}), from({0, 5, 8}), never, from({5})}},
     {"MiMoV2ForCausalLM", "mimo_v2", {from({0, 21}), from({0, 5, 11}), never, never}},
+    {"BailingMoeV2ForCausalLM", "bailing_moe", {from({0, 11}), from({0, 5, 3}), never, never}},
+    {"BailingMoeV2_5ForCausalLM", "bailing_hybrid", {from({0, 17}), from({0, 5, 9}), never, never}},
     {"BailingMoeV3ForCausalLM", "bailing_hybrid", {from({0, 28}), from({0, 5, 19}), never, from({5, 20})}},
     {"BailingHybridForCausalLM", "bailing_hybrid", {never, never, never, from({5, 20})}},
     {"ExaoneMoeForCausalLM", "exaone_moe", {from({0, 27}), from({0, 5, 22}), never, from({5, 1})}},
