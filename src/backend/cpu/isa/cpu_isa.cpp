@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "backend/cpu/isa/common/cpu_kernels.h"
-#include "backend/cpu/isa/x86/cpu_pair_speed.h"
 #include "base/error.h"
 #include "base/text.h"
 
@@ -189,9 +188,7 @@ const CpuIsaRow& cpu_isa_row(CpuIsa isa) {
 
 bool is_slow_here(const CpuIsaRow& row) {
 #if defined(__x86_64__)
-  if (row.isa != CpuIsa::avx512_bf16) return false;
-  static const bool kSlow = measure_bf16_pairs() > 1.0;
-  return kSlow;
+  return row.isa == CpuIsa::avx512_bf16 && __builtin_cpu_is("intel") != 0;
 #else
   (void)row;
   return false;

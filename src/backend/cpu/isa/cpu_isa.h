@@ -42,8 +42,8 @@ inline bool is_for_users(const CpuIsaRow& row) {
   return row.kernels != nullptr && row.isa > CpuIsa::plain_amx_fp16;
 }
 
-// Whether the set is slower here than the one before it: AVX-512 BF16 is, if bf16 products take
-// longer than F32 products. Measured once. REQUIRES a set that this processor has.
+// Whether the set is slower here than the one before it: AVX-512 BF16 is on Intel's processors. The
+// maker decides, and no clock, because the set decides the bits of products.
 bool is_slow_here(const CpuIsaRow& row);
 
 // The best set this processor has that is not slow here.
