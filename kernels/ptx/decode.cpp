@@ -58,6 +58,7 @@ class Decoder {
     program_.parameter_bytes = kernel.parameter_bytes;
     program_.most_threads = kernel.most_threads;
     for (const auto& [name, bytes] : kernel.registers) named_[name] = place(bytes, 0);
+    program_.first_constant = program_.registers.size();
   }
 
   Program run() {
@@ -170,14 +171,13 @@ class Decoder {
   // ld.space.v4.type, in any of its forms. Without a space, the address is generic, which is a
   // global address.
   Operation access(const Statement& statement, const std::vector<std::string>& flat) const {
-    Access which{"global", "", 0, statement.opcode.starts_with("st")};
-    size_t count = 1;
+    Access which{"global", "", 0, 1, statement.opcode.starts_with("st")};
     for (const std::string& part : parts_of(statement.opcode)) {
       if (part == "global" || part == "shared" || part == "param") which.space = part;
-      if (part == "v2" || part == "v4") count = static_cast<size_t>(part[1] - '0');
+      if (part == "v2" || part == "v4") which.registers = part[1] - '0';
       which.type = part;
     }
-    const size_t first = which.store ? 1 : 0;
+    const size_t first = which.store ? 1 : 0, count = static_cast<size_t>(which.registers);
     if (flat.size() != count + 1) fail("expected ", count, " registers and an address");
     which.register_bytes = std::max(2, type_bytes(which.type));
     for (size_t i = first; i < first + count; ++i) {

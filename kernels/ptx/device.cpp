@@ -78,7 +78,7 @@ EmulatedDevice::Work EmulatedDevice::prepare(Kernel& kernel, Extent grid, Extent
     own.parameters = parameters;
     ++kernel.launches;
     run_grid(*kernel.program, own, memory_, pool_);
-    const LastingName name = lasting_name(readable_name(kernel.text.name));
+    const LastingName name = lasting_name(kernel.program->name);
     const std::string wrong = memory_.note_touched(time, name);
     if (!wrong.empty()) fail(wrong);
   };

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <memory>
 #include <numeric>
 
 #include "base/error.h"
@@ -32,10 +33,9 @@ class Block {
   const Program& program_;
   const Launch& launch_;
   SharedMemory shared_;
-  std::vector<std::byte> registers_;
+  std::unique_ptr<std::byte[]> registers_;
   std::vector<Warp> warps_;
   std::vector<size_t> order_;
-  uint64_t random_;
 };
 
 Block::Block(const Program& program, const Launch& launch, const GlobalMemory& global)
@@ -43,16 +43,18 @@ Block::Block(const Program& program, const Launch& launch, const GlobalMemory& g
       launch_(launch),
       shared_(launch.shared_bytes),
       warps_((threads_of(launch.block) + kLanes - 1) / kLanes),
-      order_(warps_.size()),
-      random_(launch.seed) {
+      order_(warps_.size()) {
   constexpr size_t kLine = 64;
-  registers_.resize(warps_.size() * program.registers.size() + kLine);
-  std::byte* first = registers_.data();
+  const size_t bytes = program.registers.size(), constants = program.first_constant;
+  registers_ = std::make_unique_for_overwrite<std::byte[]>(warps_.size() * bytes + kLine);
+  std::byte* first = registers_.get();
   first += (kLine - reinterpret_cast<uint64_t>(first) % kLine) % kLine;
-  std::iota(order_.begin(), order_.end(), size_t{0});
   for (size_t i = 0; i < warps_.size(); ++i) {
     warps_[i].program = &program;
-    warps_[i].registers = first + i * program.registers.size();
+    warps_[i].registers = first + i * bytes;
+    // No instruction writes to a constant, and every other register is written before it is read.
+    std::memcpy(warps_[i].registers + constants, program.registers.data() + constants,
+                bytes - constants);
     warps_[i].index = static_cast<int>(i);
     warps_[i].shared = &shared_;
     warps_[i].global = &global;
@@ -88,7 +90,6 @@ void Block::fill(Warp& warp, const SpecialRegister& which) {
 }
 
 void Block::begin(Warp& warp, const Extent& index) {
-  std::memcpy(warp.registers, program_.registers.data(), program_.registers.size());
   warp.defined = program_.defined;
   warp.low = program_.defined;
   const uint64_t left = threads_of(launch_.block) - static_cast<uint64_t>(warp.index) * kLanes;
@@ -119,13 +120,15 @@ void Block::require_barrier() const {
 uint64_t Block::run(const Extent& index) {
   shared_.clear();
   for (Warp& warp : warps_) begin(warp, index);
+  std::iota(order_.begin(), order_.end(), size_t{0});
+  uint64_t random = launch_.seed + index.x + uint64_t{index.y} * launch_.grid.x;
   uint64_t count = 0;
   while (true) {
     if (launch_.seed != 0) {
       for (size_t i = order_.size(); i > 1; --i) {
         // Knuth's MMIX generator.
-        random_ = random_ * 6364136223846793005u + 1442695040888963407u;
-        std::swap(order_[i - 1], order_[(random_ >> 33) % i]);
+        random = random * 6364136223846793005u + 1442695040888963407u;
+        std::swap(order_[i - 1], order_[(random >> 33) % i]);
       }
     }
     for (const size_t i : order_) count += run_warp(warps_[i]);
@@ -167,13 +170,12 @@ uint64_t run_grid(const Program& program, const Launch& launch, const GlobalMemo
                   ThreadPool& pool) {
   const Extent& grid = launch.grid;
   const int64_t blocks = int64_t{grid.x} * grid.y * grid.z;
-  // Each job is a run of neighbouring blocks, four jobs per thread, so that a Block is reused
-  // often.
-  const int64_t jobs = std::min<int64_t>(blocks, 4 * pool.threads());
+  std::atomic<int64_t> next = 0;
   std::atomic<uint64_t> count = 0;
-  pool.run(jobs, [&](int64_t job, int) {
+  // A Block is large, so each thread makes one and runs blocks of the grid in it.
+  pool.run(std::min<int64_t>(blocks, pool.threads()), [&](int64_t, int) {
     Block block(program, launch, global);
-    for (int64_t i = blocks * job / jobs; i < blocks * (job + 1) / jobs; ++i) {
+    for (int64_t i = next++; i < blocks; i = next++) {
       const auto at = static_cast<uint64_t>(i);
       count += block.run({static_cast<uint32_t>(at % grid.x),
                           static_cast<uint32_t>(at / grid.x % grid.y),

@@ -108,82 +108,75 @@ uint64_t GlobalMemory::in_use() const {
 }
 
 SharedMemory::SharedMemory(size_t bytes)
-    : size_(bytes), memory_(bytes + kAlignment), words_(bytes / 4 + 1) {
+    : size_(bytes), memory_(bytes + kAlignment, std::byte{kNonsense}), words_(bytes / 4 + 1) {
   const auto at = reinterpret_cast<uint64_t>(memory_.data());
   data_ = memory_.data() + (kAlignment - at % kAlignment) % kAlignment;
 }
 
 void SharedMemory::clear() {
-  std::memset(data_, kNonsense, size_);
-  std::fill(words_.begin(), words_.end(), Word{});
-  epoch_ = 1;
+  for (Word& word : words_) word.written = 0;
+  ++epoch_;  // so that nobody has used a word yet
 }
 
 std::string SharedMemory::write_conflict(const Word& word, int warp) const {
-  if (word.write_epoch == epoch_ && word.writer != warp) {
+  if (written_by_other(word, warp)) {
     return cat("writes what warp ", word.writer, " wrote since the last barrier");
   }
-  if (word.read_epoch == epoch_ && word.reader != warp) {
-    return "writes what another warp read since the last barrier";
-  }
+  if (read_by_other(word, warp)) return "writes what another warp read since the last barrier";
   return "";
 }
 
-std::string SharedMemory::note_read(uint32_t at, uint32_t bytes, int warp) {
-  for (uint32_t i = at / 4; i * 4 < at + bytes; ++i) {
-    Word& word = words_[i];
-    const uint32_t first = i * 4 < at ? at % 4 : 0;
-    const uint32_t count = std::min(4u, at + bytes - i * 4) - first;
-    const uint32_t mask = ((1u << count) - 1) << first;
-    if ((word.written & mask) != mask) return "reads bytes that nothing was written to";
-    if (word.write_epoch == epoch_ && word.writer != warp && count == 4) {
-      return cat("reads what warp ", word.writer, " wrote since the last barrier");
-    }
-    word.reader =
-        word.read_epoch == epoch_ && word.reader != warp ? kMany : static_cast<int16_t>(warp);
-    word.read_epoch = epoch_;
-  }
-  return "";
-}
-
-std::string SharedMemory::note_write(uint32_t at, uint32_t bytes, int warp) {
-  for (uint32_t i = at / 4; i * 4 < at + bytes; ++i) {
-    Word& word = words_[i];
-    const uint32_t first = i * 4 < at ? at % 4 : 0;
-    const uint32_t count = std::min(4u, at + bytes - i * 4) - first;
-    word.written = static_cast<uint8_t>(word.written | ((1u << count) - 1) << first);
-    // Two warps may write two halves of a word: writers are known only for whole words.
-    if (count < 4) continue;
-    if (const std::string conflict = write_conflict(word, warp); !conflict.empty()) return conflict;
-    word.writer = static_cast<int16_t>(warp);
-    word.write_epoch = epoch_;
-    word.atomic = false;
-  }
-  return "";
-}
-
-std::string SharedMemory::note_atomic(uint32_t at, uint32_t bytes, int warp) {
-  for (uint32_t i = at / 4; i * 4 < at + bytes; ++i) {
-    Word& word = words_[i];
-    if (word.written != 0xF) return "reads bytes that nothing was written to";
-    if (!(word.atomic && word.write_epoch == epoch_)) {
-      if (const std::string conflict = write_conflict(word, warp); !conflict.empty()) {
-        return conflict;
-      }
+bool SharedMemory::note_atomic(uint32_t at, uint32_t bytes, int warp) {
+  for (Word *word = &words_[at / 4], *end = word + words_of(bytes); word != end; ++word) {
+    if (word->written != 0xF) return false;
+    const bool after_atomic = word->atomic && word->write_epoch == epoch_;
+    if (!after_atomic && (written_by_other(*word, warp) || read_by_other(*word, warp))) {
+      return false;
     }
     // If two warps met here, both count as writers.
-    const bool met = word.atomic && word.write_epoch == epoch_ && word.writer != warp;
-    word.writer = met ? kMany : static_cast<int16_t>(warp);
-    word.write_epoch = epoch_;
-    word.atomic = true;
+    const bool met = after_atomic && word->writer != warp;
+    word->writer = met ? kMany : static_cast<int16_t>(warp);
+    word->write_epoch = epoch_;
+    word->atomic = true;
+  }
+  return true;
+}
+
+bool SharedMemory::note_copy(uint32_t at, uint32_t bytes, int warp) {
+  if (!note_write(at, bytes, warp)) return false;
+  for (uint32_t i = 0; i < words_of(bytes); ++i) words_[at / 4 + i].written = 0;
+  return true;
+}
+
+std::string SharedMemory::why_not_read(uint32_t at, uint32_t bytes, int warp) const {
+  const uint8_t mask = mask_of(at, bytes);
+  for (uint32_t i = 0; i < words_of(bytes); ++i) {
+    const Word& word = words_[at / 4 + i];
+    if ((word.written & mask) != mask) return "reads bytes that nothing was written to";
+    if (bytes >= 4 && written_by_other(word, warp)) {
+      return cat("reads what warp ", word.writer, " wrote since the last barrier");
+    }
   }
   return "";
 }
 
-std::string SharedMemory::note_copy(uint32_t at, uint32_t bytes, int warp) {
-  const std::string conflict = note_write(at, bytes, warp);
-  for (uint32_t i = at / 4; i * 4 < at + bytes; ++i) words_[i].written = 0;
-  return conflict;
+std::string SharedMemory::why_not_write(uint32_t at, uint32_t bytes, int warp) const {
+  for (uint32_t i = 0; i < words_of(bytes); ++i) {
+    std::string conflict = write_conflict(words_[at / 4 + i], warp);
+    if (!conflict.empty()) return conflict;
+  }
+  return "";
+}
+
+std::string SharedMemory::why_not_atomic(uint32_t at, uint32_t bytes, int warp) const {
+  for (uint32_t i = 0; i < words_of(bytes); ++i) {
+    const Word& word = words_[at / 4 + i];
+    if (word.written != 0xF) return "reads bytes that nothing was written to";
+    if (word.atomic && word.write_epoch == epoch_) continue;
+    std::string conflict = write_conflict(word, warp);
+    if (!conflict.empty()) return conflict;
+  }
+  return "";
 }
 
 }  // namespace fp8kv::ptx

@@ -85,14 +85,18 @@ class SharedMemory {
   size_t size() const { return size_; }
   std::byte* data() { return data_; }
 
-  // Each notes the access, and returns what is wrong with it, or "". REQUIRES bytes within the
-  // memory.
-  std::string note_read(uint32_t at, uint32_t bytes, int warp);
-  std::string note_write(uint32_t at, uint32_t bytes, int warp);
+  // Each notes an access, and returns whether a device allows it; why_not_read() and so on say why
+  // it does not. REQUIRES bytes within the memory: 1, 2, 4, 8 or 16, at a multiple of as many.
+  bool note_read(uint32_t at, uint32_t bytes, int warp);
+  bool note_write(uint32_t at, uint32_t bytes, int warp);
   // For an atomic operation, which conflicts with no other atomic operation.
-  std::string note_atomic(uint32_t at, uint32_t bytes, int warp);
+  bool note_atomic(uint32_t at, uint32_t bytes, int warp);
   // For a requested copy: its bytes are not there until it has arrived.
-  std::string note_copy(uint32_t at, uint32_t bytes, int warp);
+  bool note_copy(uint32_t at, uint32_t bytes, int warp);
+
+  std::string why_not_read(uint32_t at, uint32_t bytes, int warp) const;
+  std::string why_not_write(uint32_t at, uint32_t bytes, int warp) const;
+  std::string why_not_atomic(uint32_t at, uint32_t bytes, int warp) const;
 
  private:
   // Four bytes: which of them are written, and which warps last used them.
@@ -106,6 +110,17 @@ class SharedMemory {
   };
   static constexpr int16_t kMany = -2;
 
+  // The bits of an access in each of its words.
+  static uint8_t mask_of(uint32_t at, uint32_t bytes) {
+    return bytes >= 4 ? 0xF : static_cast<uint8_t>(((1u << bytes) - 1) << at % 4);
+  }
+  static uint32_t words_of(uint32_t bytes) { return (bytes + 3) / 4; }
+  bool written_by_other(const Word& word, int warp) const {
+    return word.write_epoch == epoch_ && word.writer != warp;
+  }
+  bool read_by_other(const Word& word, int warp) const {
+    return word.read_epoch == epoch_ && word.reader != warp;
+  }
   std::string write_conflict(const Word& word, int warp) const;
 
   size_t size_;
@@ -114,5 +129,30 @@ class SharedMemory {
   std::vector<Word> words_;
   uint32_t epoch_ = 1;
 };
+
+inline bool SharedMemory::note_read(uint32_t at, uint32_t bytes, int warp) {
+  const uint8_t mask = mask_of(at, bytes);
+  for (Word *word = &words_[at / 4], *end = word + words_of(bytes); word != end; ++word) {
+    if ((word->written & mask) != mask) return false;
+    // Two warps may write two halves of a word: writers are known only for whole words.
+    if (bytes >= 4 && written_by_other(*word, warp)) return false;
+    word->reader = read_by_other(*word, warp) ? kMany : static_cast<int16_t>(warp);
+    word->read_epoch = epoch_;
+  }
+  return true;
+}
+
+inline bool SharedMemory::note_write(uint32_t at, uint32_t bytes, int warp) {
+  const uint8_t mask = mask_of(at, bytes);
+  for (Word *word = &words_[at / 4], *end = word + words_of(bytes); word != end; ++word) {
+    word->written |= mask;
+    if (bytes < 4) return true;
+    if (written_by_other(*word, warp) || read_by_other(*word, warp)) return false;
+    word->writer = static_cast<int16_t>(warp);
+    word->write_epoch = epoch_;
+    word->atomic = false;
+  }
+  return true;
+}
 
 }  // namespace fp8kv::ptx

@@ -88,6 +88,7 @@ struct Program {
   std::vector<Instruction> code;
   std::vector<std::string> text;     // one per instruction
   std::vector<std::byte> registers;  // at the start of a warp; [register][kLanes]
+  size_t first_constant = 0;         // bytes of the registers before those with constants
   std::vector<uint32_t> defined;     // at the start of a warp, by register
   std::vector<SpecialRegister> specials;
   std::map<std::string, std::vector<std::byte>> tables;  // the module's tables that it reads

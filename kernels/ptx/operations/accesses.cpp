@@ -1,4 +1,5 @@
 // ld, st and atom.  PTX ISA 9.7.9.8, 9.7.9.11, 9.7.13.6.
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <type_traits>
@@ -12,15 +13,17 @@ namespace {
 
 enum class Space { global, shared, parameters };
 
-// The address operand follows the registers.
+// The host's address of a lane's bytes, checked. The operand `address` is the lane's address.
 template <Space kSpace, bool kStore>
 std::byte* reach(Warp& warp, const Instruction& in, int address, int lane, uint32_t bytes) {
   const Operand& operand = in.operand[address];
   if constexpr (kSpace == Space::shared) {
     const uint32_t at = shared_address(warp, operand, in.offset, lane, bytes);
-    note(warp, lane,
-         kStore ? warp.shared->note_write(at, bytes, warp.index)
-                : warp.shared->note_read(at, bytes, warp.index));
+    if (kStore) {
+      write_shared(warp, lane, at, bytes);
+    } else {
+      read_shared(warp, lane, at, bytes);
+    }
     return warp.shared->data() + at;
   } else {
     const uint64_t at = lanes_of<uint64_t>(warp, operand)[lane] + static_cast<uint64_t>(in.offset);
@@ -35,68 +38,88 @@ std::byte* reach(Warp& warp, const Instruction& in, int address, int lane, uint3
   }
 }
 
-// A load writes `n_written` registers; the address is the next operand.
-template <Space kSpace, typename Memory, typename Register>
+bool same_in_all_lanes(Warp& warp, const Operand& address) {
+  const uint64_t* at = lanes_of<uint64_t>(warp, address);
+  return std::equal(at + 1, at + kLanes, at);
+}
+
+// A load writes kCount registers; the address is the next operand.
+template <Space kSpace, typename Memory, typename Register, int kCount>
 void load(Warp& warp, const Instruction& in, uint32_t lanes) {
-  const int count = in.n_written;
-  each_lane(lanes, [&](int lane) {
-    Memory values[4];
-    const auto bytes = static_cast<uint32_t>(sizeof(Memory)) * static_cast<uint32_t>(count);
-    std::memcpy(values, reach<kSpace, false>(warp, in, count, lane, bytes), bytes);
-    for (int i = 0; i < count; ++i) {
-      lanes_of<Register>(warp, in.operand[i])[lane] = static_cast<Register>(values[i]);
-    }
-  });
+  Register* to[kCount];
+  for (int i = 0; i < kCount; ++i) to[i] = lanes_of<Register>(warp, in.operand[i]);
+  if (kSpace == Space::parameters && same_in_all_lanes(warp, in.operand[kCount])) {
+    Memory values[kCount];
+    const int lane = std::countr_zero(lanes);
+    std::memcpy(values, reach<kSpace, false>(warp, in, kCount, lane, sizeof values), sizeof values);
+    each_lane(lanes, [&](int each) {
+      for (int i = 0; i < kCount; ++i) to[i][each] = static_cast<Register>(values[i]);
+    });
+    return;
+  }
+  for (; lanes != 0; lanes &= lanes - 1) {
+    const int lane = std::countr_zero(lanes);
+    Memory values[kCount];
+    std::memcpy(values, reach<kSpace, false>(warp, in, kCount, lane, sizeof values), sizeof values);
+    for (int i = 0; i < kCount; ++i) to[i][lane] = static_cast<Register>(values[i]);
+  }
 }
 
 // A store reads its address, then its registers.
-template <Space kSpace, typename Memory, typename Register>
+template <Space kSpace, typename Memory, typename Register, int kCount>
 void store(Warp& warp, const Instruction& in, uint32_t lanes) {
-  const int count = in.n_operands - 1;
-  each_lane(lanes, [&](int lane) {
-    Memory values[4];
-    const auto bytes = static_cast<uint32_t>(sizeof(Memory)) * static_cast<uint32_t>(count);
-    for (int i = 0; i < count; ++i) {
-      values[i] = static_cast<Memory>(lanes_of<Register>(warp, in.operand[1 + i])[lane]);
-    }
-    std::memcpy(reach<kSpace, true>(warp, in, 0, lane, bytes), values, bytes);
-  });
+  const Register* from[kCount];
+  for (int i = 0; i < kCount; ++i) from[i] = lanes_of<Register>(warp, in.operand[1 + i]);
+  for (; lanes != 0; lanes &= lanes - 1) {
+    const int lane = std::countr_zero(lanes);
+    Memory values[kCount];
+    for (int i = 0; i < kCount; ++i) values[i] = static_cast<Memory>(from[i][lane]);
+    std::memcpy(reach<kSpace, true>(warp, in, 0, lane, sizeof values), values, sizeof values);
+  }
+}
+
+// An access to one, two or four registers.  PTX ISA 9.7.9.8: .v2, .v4
+template <Space kSpace, typename Memory, typename Register>
+Run of_registers(const Access& which) {
+  switch (which.registers) {
+    case 1:
+      return which.store ? store<kSpace, Memory, Register, 1> : load<kSpace, Memory, Register, 1>;
+    case 2:
+      return which.store ? store<kSpace, Memory, Register, 2> : load<kSpace, Memory, Register, 2>;
+    case 4:
+      return which.store ? store<kSpace, Memory, Register, 4> : load<kSpace, Memory, Register, 4>;
+    default:
+      return nullptr;
+  }
 }
 
 template <Space kSpace, typename Memory>
-Run access(bool to_memory, int register_bytes) {
+Run of_memory(const Access& which) {
   using Wide = std::conditional_t<std::is_signed_v<Memory>, int64_t, uint64_t>;
-  if (register_bytes == 8) {
-    return to_memory ? store<kSpace, Memory, Wide> : load<kSpace, Memory, Wide>;
-  }
+  if (which.register_bytes == 8) return of_registers<kSpace, Memory, Wide>(which);
   if constexpr (sizeof(Memory) <= 4) {
-    if (register_bytes == 4) {
-      return to_memory ? store<kSpace, Memory, uint32_t> : load<kSpace, Memory, uint32_t>;
-    }
+    if (which.register_bytes == 4) return of_registers<kSpace, Memory, uint32_t>(which);
   }
   if constexpr (sizeof(Memory) <= 2) {
-    if (register_bytes == 2) {
-      return to_memory ? store<kSpace, Memory, uint16_t> : load<kSpace, Memory, uint16_t>;
-    }
+    if (which.register_bytes == 2) return of_registers<kSpace, Memory, uint16_t>(which);
   }
   return nullptr;
 }
 
 template <Space kSpace>
 Run access_of(const Access& which) {
-  const auto& [space, type, bytes, to_memory] = which;
-  if (type == "s8") return access<kSpace, int8_t>(to_memory, bytes);
-  if (type == "s16") return access<kSpace, int16_t>(to_memory, bytes);
-  if (type == "s32") return access<kSpace, int32_t>(to_memory, bytes);
-  switch (type_bytes(type)) {
+  if (which.type == "s8") return of_memory<kSpace, int8_t>(which);
+  if (which.type == "s16") return of_memory<kSpace, int16_t>(which);
+  if (which.type == "s32") return of_memory<kSpace, int32_t>(which);
+  switch (type_bytes(which.type)) {
     case 1:
-      return access<kSpace, uint8_t>(to_memory, bytes);
+      return of_memory<kSpace, uint8_t>(which);
     case 2:
-      return access<kSpace, uint16_t>(to_memory, bytes);
+      return of_memory<kSpace, uint16_t>(which);
     case 4:
-      return access<kSpace, uint32_t>(to_memory, bytes);
+      return of_memory<kSpace, uint32_t>(which);
     case 8:
-      return access<kSpace, uint64_t>(to_memory, bytes);
+      return of_memory<kSpace, uint64_t>(which);
     default:
       return nullptr;
   }
@@ -109,7 +132,9 @@ void exchange(Warp& warp, const Instruction& in, uint32_t lanes) {
     std::byte* memory = nullptr;
     if constexpr (kSpace == Space::shared) {
       const uint32_t at = shared_address(warp, in.operand[1], in.offset, lane, sizeof(T));
-      note(warp, lane, warp.shared->note_atomic(at, sizeof(T), warp.index));
+      if (!warp.shared->note_atomic(at, sizeof(T), warp.index)) {
+        fault(warp, lane, warp.shared->why_not_atomic(at, sizeof(T), warp.index));
+      }
       memory = warp.shared->data() + at;
     } else {
       memory = reach<kSpace, true>(warp, in, 1, lane, sizeof(T));

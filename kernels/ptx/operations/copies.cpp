@@ -25,7 +25,9 @@ void copy(Warp& warp, const Instruction& in, uint32_t lanes) {
     constexpr uint8_t kRead = TouchedParts::kRead;
     if (valid != 0) global_bytes(warp, lane, from, valid == bytes ? bytes : 1, kRead);
     if (valid != 0) global_bytes(warp, lane, from + valid - 1, 1, kRead);
-    note(warp, lane, warp.shared->note_copy(to, bytes, warp.index));
+    if (!warp.shared->note_copy(to, bytes, warp.index)) {
+      fault(warp, lane, warp.shared->why_not_write(to, bytes, warp.index));
+    }
     warp.copies.push_back(
         {lane, warp.groups[lane], to, reinterpret_cast<const std::byte*>(from), bytes, valid});
   }
@@ -36,7 +38,7 @@ void commit(Warp& warp, const Instruction&, uint32_t lanes) {
 }
 
 void arrive(Warp& warp, const Copy& copy) {
-  note(warp, copy.lane, warp.shared->note_write(copy.to, copy.bytes, warp.index));
+  write_shared(warp, copy.lane, copy.to, copy.bytes);
   std::byte* to = warp.shared->data() + copy.to;
   std::memcpy(to, copy.from, copy.valid);
   std::memset(to + copy.valid, 0, copy.bytes - copy.valid);

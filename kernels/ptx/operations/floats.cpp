@@ -1,6 +1,5 @@
 #include "kernels/ptx/operations/floats.h"
 
-#include <bit>
 #include <cmath>
 #include <limits>
 #if defined(__F16C__)
@@ -77,33 +76,11 @@ uint16_t f16_bits(float x) {
 #endif
 }
 
-uint16_t bf16_bits(float x) {
-  if (std::isnan(x)) return 0x7FFF;
-  const auto bits = std::bit_cast<uint32_t>(x);
-  return static_cast<uint16_t>((bits + 0x7FFF + (bits >> 16 & 1)) >> 16);
-}
-
 uint8_t e4m3_bits(float x) {
   return saturated(x, kE4m3, 0x7E);
 }
 uint8_t e5m2_bits(float x) {
   return saturated(x, kE5m2, 0x7B);
-}
-
-float f16_number(uint16_t bits) {
-#if defined(__F16C__)
-  return _cvtsh_ss(bits);
-#else
-  const uint32_t size = bits & 0x7FFF;
-  float x = number(size, kF16);
-  if (size == 0x7C00) x = std::numeric_limits<float>::infinity();
-  if (size > 0x7C00) x = std::numeric_limits<float>::quiet_NaN();
-  return bits & 0x8000 ? -x : x;
-#endif
-}
-
-float bf16_number(uint16_t bits) {
-  return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16);
 }
 
 float e4m3_number(uint8_t bits) {

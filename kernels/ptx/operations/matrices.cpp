@@ -62,7 +62,7 @@ void load_matrices(Warp& warp, const Instruction& in, uint32_t) {
   uint16_t matrix[4][8][8];
   for (int lane = 0; lane < kLanes; ++lane) {
     const uint32_t at = shared_address(warp, in.operand[4], in.offset, lane, 16);
-    note(warp, lane, warp.shared->note_read(at, 16, warp.index));
+    read_shared(warp, lane, at, 16);
     std::memcpy(matrix[lane / 8][lane % 8], warp.shared->data() + at, 16);
   }
   for (int lane = 0; lane < kLanes; ++lane) {

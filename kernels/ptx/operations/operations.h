@@ -34,11 +34,13 @@ void add_atomic_operations(Operations& operations);
 const Operations& all_operations();
 
 // ld, st and atom by their parts. space and type are those of the opcode; register_bytes is the
-// size of the registers that are loaded or stored. `run` is null if there is no such access.
+// size of each of the 1, 2 or 4 registers that are loaded or stored. find_access() returns null if
+// there is no such access.
 struct Access {
   std::string space;  // "global", "shared", "param"
   std::string type;   // "u32"
   int register_bytes;
+  int registers;
   bool store;
 };
 Run find_access(const Access& access);
