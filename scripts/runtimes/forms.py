@@ -162,8 +162,8 @@ def form_of_portable(folder):
     """Which names the portable form has for this family."""
     tensors, _ = read_safetensors(folder / SHARD)
 
-    def has(rest):  # after the layer's number
-        return any(re.search(r"\.\d+\." + rest + "$", name) for name in tensors)
+    def has(rest):  # after the layer's number; Zamba 2's layers share blocks
+        return any(re.search(r"\.\d+\.(shared_transformer\.)?" + rest + "$", name) for name in tensors)
 
     if has(r"\w+\.k_proj\.k_scale"):
         return "P"

@@ -11,6 +11,8 @@ import torch
 from safetensors.torch import load_file, save_file
 from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForImageTextToText
 
+import published_models
+
 HEADS = dict(vocab_size=256, hidden_size=256, num_attention_heads=4, num_key_value_heads=2,
              max_position_embeddings=512, bos_token_id=1, eos_token_id=2, pad_token_id=0)
 DENSE = dict(HEADS, intermediate_size=512, num_hidden_layers=2)
@@ -69,12 +71,23 @@ FAMILIES = {
         vision_config=dict(hidden_size=128, intermediate_size=128, num_hidden_layers=1, num_attention_heads=2, patch_size=14,
                            pos_emb_height=4, pos_emb_width=4, output_dim=512, adapter_dim=128),  # two keys of vLLM's own
         out_hidden_size=512, projector_hidden_size=128, image_token_id=3, video_token_id=4),
+    "muse_spark": dict(
+        text_config=dict(DENSE, head_dim=64, sliding_window=128, layer_types=["sliding_attention", "full_attention"],
+                         layer_rope_theta=[500000.0, 0], rope_parameters=dict(rope_type="default", rope_theta=500000.0),
+                         moe_intermediate_size=128, num_local_experts=8, num_experts_per_tok=2, moe_hidden_size=256, mlp_layer_types=["dense", "sparse"]),
+        vision_config=dict(hidden_size=128, intermediate_size=128, num_hidden_layers=1, num_attention_heads=2, patch_size=14,
+                           pos_emb_height=4, pos_emb_width=4, output_dim=512, adapter_dim=128),
+        audio_config=dict(patch_sizes=[2], hidden_sizes=[128], depths=[1], num_hidden_layers=1, conv_kernel_size=3, out_hidden_size=256),
+        out_hidden_size=512, projector_hidden_size=128, image_token_id=3, video_token_id=4, audio_token_id=5),
     "olmo_hybrid": dict(HYBRID, num_attention_heads=4, layer_types=["linear_attention", "linear_attention", "linear_attention", "full_attention"],
                         rope_parameters=dict(rope_type="default", rope_theta=None)),
     "kimi_linear": dict(MLA, model_max_length=512, num_hidden_layers=3, q_lora_rank=None, num_experts=8, num_experts_per_token=2, num_expert_group=1,
                         num_shared_experts=1, mla_use_nope=True,
                         linear_attn_config=dict(full_attn_layers=[2], kda_layers=[1, 3], head_dim=64, num_heads=4, short_conv_kernel_size=4)),
     "axk1": dict(MLA),
+    "zamba2": dict(HEADS, num_key_value_heads=4, intermediate_size=512, num_hidden_layers=4, layers_block_type=["mamba", "hybrid", "mamba", "hybrid"],
+                   hybrid_layer_ids=[1, 3], num_mem_blocks=1, mamba_d_state=16, mamba_headdim=64, n_mamba_heads=8, adapter_rank=16,
+                   use_shared_attention_adapter=True, use_mem_rope=True),
     "jamba": dict(HEADS, intermediate_size=512, num_hidden_layers=4, attn_layer_period=4, attn_layer_offset=1, expert_layer_period=2,
                   expert_layer_offset=1, num_experts=4, num_experts_per_tok=2, mamba_d_state=16),
     "longcat_flash": dict({**HEADS, "num_key_value_heads": 4}, num_layers=2, ffn_hidden_size=512, expert_ffn_hidden_size=128, moe_topk=2, n_routed_experts=8, zero_expert_num=4,
@@ -172,7 +185,13 @@ def write_published_longcat(saved, folder):
     return saved
 
 
-PUBLISHED = {"longcat_flash": write_published_longcat, "bailing_hybrid": write_published_ling, "step3p5": write_published_step, "minimax_m3_vl": write_published_m3, "olmo_hybrid": write_published_olmo,
+def write_published_spark(saved, folder):
+    """With a key that vLLM reads and transformers does not save."""
+    saved["text_config"]["num_shared_experts"] = 0
+    return saved
+
+
+PUBLISHED = {"muse_spark": write_published_spark, "longcat_flash": write_published_longcat, "bailing_hybrid": write_published_ling, "step3p5": write_published_step, "minimax_m3_vl": write_published_m3, "olmo_hybrid": write_published_olmo,
              "kimi_linear": write_published_kimi}
 
 
@@ -211,6 +230,8 @@ def make(family, folder):
                      for name in names for stack in ("layers", "h") for end in ends)]
     if family == "longcat_flash":  # two caches for each of its layers
         cached = list(range(text.num_hidden_layers))
+    if family == "zamba2":  # the blocks that layers share have one name
+        cached = values["hybrid_layer_ids"]
     one_head = latent or getattr(text, "multi_query", False) and family == "gpt_bigcode"
     kv_heads = 1 if one_head else values.get("num_kv_heads") or getattr(
         text, "num_key_value_heads", None) or text.num_attention_heads
@@ -221,9 +242,13 @@ def make(family, folder):
 
 def main():
     out = Path(sys.argv[1])
-    for family in sys.argv[2:] or FAMILIES:
+    for family in sys.argv[2:] or [*FAMILIES, *published_models.MODELS]:
         try:
-            make(family, out / family)
+            if family in published_models.MODELS:
+                described = published_models.make(family, out / family)
+                (out / f"{family}.json").write_text(json.dumps(described))
+            else:
+                make(family, out / family)
         except Exception as error:
             print(f"{family}: {type(error).__name__}: {str(error)[:300]}", flush=True)
 

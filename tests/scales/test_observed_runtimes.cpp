@@ -148,6 +148,9 @@ Attention attention_of(const std::string& family) {
       {"gpt_bigcode", {"transformer.h.0.", "attn.", {"c_attn", "c_proj"}}},
       {"gpt_neox", {"gpt_neox.layers.0.", "attention.", {"query_key_value", "dense"}}},
       {"falcon", {"transformer.h.0.", "self_attention.", {"query_key_value", "dense"}}},
+      {"bailing_moe", {"model.layers.0.", "attention.", {"query_key_value", "dense"}}},
+      {"sarvam_moe", {"model.layers.0.", "attention.", {"query_key_value", "dense"}}},
+      {"bailing_hybrid", {"model.layers.0.", "attention.", {"kv_b_proj", "dense"}}},
       {"internlm2", {"model.layers.0.", "attention.", {"wqkv", "wo"}}},
       {"baichuan", {"model.layers.0.", "self_attn.", {"W_pack", "o_proj"}}},
   };

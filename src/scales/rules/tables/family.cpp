@@ -54,6 +54,7 @@ constexpr std::array<NamedFamily, kFamilyCount> kFamilyNames = {{
     {Family::kimi_linear, "kimi_linear"},
     {Family::ling3, "ling3"},
     {Family::kimi_k3, "kimi_k3"},
+    {Family::ling2, "ling2"},
     {Family::longcat, "longcat"},
     {Family::qwen4_exp, "qwen4_exp"},
     {Family::inkling, "inkling"},

@@ -53,6 +53,7 @@ enum class Family : uint8_t {
   kimi_linear,  // an MLA cache, in a few layers
   ling3,        // likewise
   kimi_k3,      // likewise
+  ling2,        // Ling 2 and Sarvam 30B
   longcat,      // an MLA cache, two for each layer of config.json
   qwen4_exp,
   inkling,

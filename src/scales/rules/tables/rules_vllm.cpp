@@ -70,10 +70,15 @@ constexpr RuntimeRule kVllmRules[] = {
     RuntimeRule{{}, {}, unknown, "its loader of this family was not run",
      "vllm v0.23: models/minimax_text_01.py"}.of({minimax_01}),
     RuntimeRule{{}, {}, unknown, "its loader of this family was not run",
-     "vllm 0.33.0: models/zamba2.py"}.of({zamba2}),
-    RuntimeRule{{}, {}, unknown, "its loader of this family was not run",
      "vllm 0.32.0: models/glm5next/common/model.py"}.of({glm5_next}),
-    RuntimeRule{{}, {}, unknown, "its loader of this family was not run",
+    RuntimeRule{{compressed_tensors}, {}, fails,
+     "takes no quantization_config but ModelOpt's of NVFP4 weights", ""}
+        .of({muse_spark}).seen("run: vLLM 0.33.0"),
+    RuntimeRule{{unquantised}, {}, fails,
+     "takes no scales without a quantization_config: 'There is no module or parameter named'", ""}
+        .of({muse_spark}).seen("run: vLLM 0.33.0"),
+    RuntimeRule{{}, {}, unknown,
+     "takes ModelOpt's config of NVFP4 weights alone, with which its loader was not run",
      "vllm 0.33.0: models/muse_spark/nvidia/model.py"}.of({muse_spark}),
     RuntimeRule{{}, {}, unknown, "its loader of this family was not run",
      "vllm 0.33.0: models/kimi_k3/nvidia/model.py"}.of({kimi_k3}),
@@ -168,9 +173,11 @@ constexpr RuntimeRule kVllmRules[] = {
         .of({bamba}),
     RuntimeRule{{scales}, {}, unknown,
      "0.32 stops at every name of a scale; others were not run with this family", kVllmKv}
-        .of({jamba, longcat}).until(k32),
+        .of({jamba, ling2, longcat, zamba2}).until(k32),
     RuntimeRule{{scales}, {}, fails, "stops at every name of a scale with an error", ""}
         .of({jamba, longcat}).seen("run: vLLM 0.32.0"),
+    RuntimeRule{{scales}, {}, fails, "stops at every name of a scale with an error", ""}
+        .of({ling2, zamba2}).seen("run: vLLM 0.32.0, 0.33.0"),
     RuntimeRule{{scales}, {}, fails,
      "its loader has no place for a scale of any name, and makes scales of its own: fp8_ds_mla",
      "read, not run: vllm 0.32.0, models/deepseek_v4/nvidia/model.py and attention.py"}
