@@ -173,6 +173,12 @@ std::string fixed(double value, int decimals) {
   return buffer;
 }
 
+std::string percent_text(double share) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.2g %%", 100 * share);
+  return text;
+}
+
 bool is_utf8(std::string_view bytes, size_t* bad_at) {
   for (size_t i = 0; i < bytes.size();) {
     const size_t length = utf8_length(bytes.substr(i, 4));

@@ -93,6 +93,9 @@ std::string count_of(uint64_t number, std::string_view noun);
 // `value` with `decimals` digits after the point.
 std::string fixed(double value, int decimals);
 
+// A share with two digits: "0.12 %" for 0.0012.
+std::string percent_text(double share);
+
 // Whether `bytes` is well-formed UTF-8 (no surrogates, no overlong forms). If `bad_at` is given, it
 // receives the offset of the first bad byte.
 bool is_utf8(std::string_view bytes, size_t* bad_at = nullptr);

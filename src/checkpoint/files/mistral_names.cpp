@@ -55,7 +55,7 @@ constexpr Names kCacheScales[] = {
     {"attention.k_fake_quantizer.qscale_act", "self_attn.k_scale"},
     {"attention.v_fake_quantizer.qscale_act", "self_attn.v_scale"},
     {"attention.kv_fake_quantizer.qscale_act", "self_attn.kv_scale"}};
-constexpr Names kLayers = {"layers.", "model.layers."};
+constexpr Names kLayerPrefixes = {"layers.", "model.layers."};
 
 using Side = std::string_view Names::*;
 
@@ -96,8 +96,8 @@ std::optional<std::string> renamed_with_ending(std::string_view name, const Name
 
 std::optional<std::string> other_name(std::string_view name, Side from, Side to) {
   if (const auto outer = renamed_with_ending(name, kOuter, from, to)) return outer;
-  if (!name.starts_with(kLayers.*from)) return std::nullopt;
-  const std::string_view behind = name.substr((kLayers.*from).size());
+  if (!name.starts_with(kLayerPrefixes.*from)) return std::nullopt;
+  const std::string_view behind = name.substr((kLayerPrefixes.*from).size());
   const size_t dot = behind.find('.');
   if (dot == behind.npos || !is_decimal(behind.substr(0, dot))) return std::nullopt;
   const std::string_view rest = behind.substr(dot + 1);
@@ -106,7 +106,7 @@ std::optional<std::string> other_name(std::string_view name, Side from, Side to)
     if (!inner) inner = renamed(rest, row.*from, row.*to);
   }
   if (!inner) return std::nullopt;
-  return cat(kLayers.*to, behind.substr(0, dot), ".", *inner);
+  return cat(kLayerPrefixes.*to, behind.substr(0, dot), ".", *inner);
 }
 
 }  // namespace

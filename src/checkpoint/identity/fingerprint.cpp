@@ -21,7 +21,7 @@ constexpr uint64_t kBlocks = 4;
 // In the order of reading. The first four are K and V, in two spellings. Each of the others stands
 // for K and V together, or for the latent.
 constexpr size_t kApart = 4;
-constexpr std::array<std::string_view, 12> kProjections = {
+constexpr std::array<std::string_view, 12> kFingerprinted = {
     "k_proj", "v_proj", "wk_dv",           "wv_dv", "qkv_proj",
     "W_pack", "c_attn", "query_key_value", "wqkv",  "kv_a_proj_with_mqa",
     "Wqkv",   "wkv"};
@@ -62,7 +62,7 @@ std::optional<Place> find_place(std::string_view name, std::string_view layers) 
     return std::find(list.begin(), list.end(), item) != list.end();
   };
   const std::string_view projection = rest->substr(0, dot);
-  if (!known(kProjections, projection) || !known(kParts, rest->substr(dot + 1))) {
+  if (!known(kFingerprinted, projection) || !known(kParts, rest->substr(dot + 1))) {
     return std::nullopt;
   }
   return Place{
@@ -88,7 +88,7 @@ std::optional<Stack> find_stack(const Checkpoint& checkpoint, int64_t n_layers) 
     for (const auto& [layer, has] : layers) {
       const bool both = (has.contains("k_proj") && has.contains("v_proj")) ||
                         (has.contains("wk_dv") && has.contains("wv_dv"));
-      complete += both || std::any_of(kProjections.begin() + kApart, kProjections.end(),
+      complete += both || std::any_of(kFingerprinted.begin() + kApart, kFingerprinted.end(),
                                       [&](std::string_view fused) { return has.contains(fused); });
     }
     if (complete > most) {
@@ -121,7 +121,7 @@ std::optional<std::string> find_fingerprint(const Checkpoint& checkpoint,
   if (!stack) return std::nullopt;
   Sha256 digest;
   for (int64_t layer = 0; layer < model.n_layers(); ++layer) {
-    for (const std::string_view projection : kProjections) {
+    for (const std::string_view projection : kFingerprinted) {
       for (const std::string_view part : kParts) {
         const std::string name = projection_name(*stack, layer, projection, part);
         if (const TensorEntry* entry = checkpoint.find(stack->prefix + name)) {

@@ -8,10 +8,10 @@
 namespace fp8kv {
 namespace {
 
-constexpr const char* kKey = "block_configs";
+constexpr const char* kBlockConfigs = "block_configs";
 
 // vLLM reads none of these. Throws where that would make another model.
-void refuse_others(const Json& part) {
+void refuse_uncomputed(const Json& part) {
   for (const char* key : {"replace_with_linear", "sparsify", "window_length", "num_sink_tokens",
                           "use_prefill_window_in_sink_attention", "unshifted_sink"}) {
     const auto said = part.find(key);
@@ -22,7 +22,7 @@ void refuse_others(const Json& part) {
 }
 
 int64_t kv_heads_of(const Json& attention, int64_t n_heads) {
-  refuse_others(attention);
+  refuse_uncomputed(attention);
   if (attention.get_bool("no_op", false)) return 0;
   const Json group = attention.at("n_heads_in_group");
   const int64_t size = in_range(group, n_heads);
@@ -34,7 +34,7 @@ int64_t kv_heads_of(const Json& attention, int64_t n_heads) {
 
 // The width is given, or two thirds of a multiple of the model's width, in whole 256.
 int64_t hidden_dim_of(const Json& ffn, int64_t dim) {
-  refuse_others(ffn);
+  refuse_uncomputed(ffn);
   if (ffn.get_bool("no_op", false)) return 0;
   if (const auto activation = ffn.find("hidden_act");
       activation && activation->as_string() != "silu") {
@@ -54,11 +54,11 @@ int64_t hidden_dim_of(const Json& ffn, int64_t dim) {
 }  // namespace
 
 bool has_block_configs(const Json& text) {
-  return text.get_string("model_type", "") == "nemotron-nas" && text.has(kKey);
+  return text.get_string("model_type", "") == "nemotron-nas" && text.has(kBlockConfigs);
 }
 
 std::vector<BlockShape> block_shapes(const Json& text, const ModelDescription& out) {
-  const Json blocks = text.at(kKey);
+  const Json blocks = text.at(kBlockConfigs);
   if (!blocks.is_array() || blocks.size() != out.layers.size()) {
     fail(blocks.where(), ": is ", blocks.brief(), ", expected an array of ",
          count_of(out.layers.size(), "object"));

@@ -281,12 +281,12 @@ constexpr Decider kDeciders[] = {
     {"sliding_window", told_by_window},
 };
 
-constexpr std::string_view kWindow = "sliding_window";
+constexpr std::string_view kWindowKey = "sliding_window";
 
 bool decides(const Json& text, const Decider& row) {
   // GLM-5 Next has only sizes there.
   if (row.told == told_by_two_lists && is_glm5_next(text)) return false;
-  if (row.key == kWindow && usual_window(text) > 0) return true;
+  if (row.key == kWindowKey && usual_window(text) > 0) return true;
   return text.has(row.key) && reads_window_key(text, row.key);
 }
 

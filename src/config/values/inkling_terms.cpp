@@ -13,7 +13,7 @@
 namespace fp8kv {
 namespace {
 
-constexpr const char* kType = "inkling_text";
+constexpr const char* kTextType = "inkling_text";
 
 // Pairs of keys that transformers takes for one number. The first of a pair is left out.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 5> kInklingNames = {
@@ -54,7 +54,7 @@ class InklingTerms {
   }
 
   std::string text() {
-    out_.begin_object().member("model_type", kType);
+    out_.begin_object().member("model_type", kTextType);
     for (size_t i = 0; i < text_.size(); ++i) write_member(text_.key(i), text_.value(i));
     out_.key("layer_types").begin_array();
     for (const bool window : windows_) out_.value(window ? "sliding_attention" : "full_attention");
@@ -174,7 +174,7 @@ class InklingTerms {
 
 bool is_inkling(const Json& text, const Json& config) {
   const std::string type = text.get_string("model_type", "");
-  return type == kType || type == "inkling_model" ||
+  return type == kTextType || type == "inkling_model" ||
          (config.get_string("model_type", "") == "inkling_mm_model" && type != "inkling_mm_model");
 }
 

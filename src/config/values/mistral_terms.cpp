@@ -73,7 +73,7 @@ constexpr Kind kDense = {"MistralForCausalLM", "mistral"};
 constexpr Kind kWindowsByLayer = {"MinistralForCausalLM", "ministral"};
 constexpr Kind kGrowing = {"Ministral3ForCausalLM", "ministral3"};
 constexpr Kind kExperts = {"MixtralForCausalLM", "mixtral"};
-constexpr Kind kLatent = {"Mistral4ForCausalLM", "mistral4"};
+constexpr Kind kLatentKind = {"Mistral4ForCausalLM", "mistral4"};
 constexpr Kind kWithImages = {"Mistral3ForConditionalGeneration", "mistral3"};
 
 class Translation {
@@ -157,7 +157,7 @@ class Translation {
       }
       for (const char* key : {"yarn", "llama_4_scaling"}) params_.at(key);
       if (windows_) refuse(*windows_, ", expected null: latent attention has no window here");
-      return kLatent;
+      return kLatentKind;
     }
     if (shared) {
       refuse(moe_->at("num_shared_experts"),

@@ -14,7 +14,7 @@
 namespace fp8kv {
 namespace {
 
-constexpr const char *kFull = "full_attention", *kWindow = "sliding_attention";
+constexpr const char *kUnwindowed = "full_attention", *kSliding = "sliding_attention";
 
 // Published keys, and the keys of transformers for the same numbers.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 5> kRenamed = {
@@ -69,7 +69,7 @@ class StepTerms {
     windows_.assign(n_layers_, false);
     const auto types = text_.find("layer_types");
     if (!types || entries_of_layers(*types, n_layers_, n_drafts_) != n_layers_) return;
-    for (size_t i = 0; i < n_layers_; ++i) windows_[i] = (*types)[i].as_string() == kWindow;
+    for (size_t i = 0; i < n_layers_; ++i) windows_[i] = (*types)[i].as_string() == kSliding;
   }
 
   void write_member(const std::string& key, const Json& value) {
@@ -160,7 +160,7 @@ class StepTerms {
     const auto ropes = text_.find("rope_parameters");
     const auto has = [&](bool window) {
       if (std::find(windows_.begin(), windows_.end(), window) == windows_.end()) return true;
-      const auto rope = ropes->find(window ? kWindow : kFull);
+      const auto rope = ropes->find(window ? kSliding : kUnwindowed);
       return rope && rope->is_object();
     };
     return ropes && has(false) && has(true);
@@ -207,22 +207,22 @@ class StepTerms {
     const bool any_window = std::find(windows_.begin(), windows_.end(), true) != windows_.end();
     if (!text_.has("rope_scaling") || !any_window) return;
     const Json only = text_.at("yarn_only_types");
-    if (only.is_array() && only.size() == 1 && only[0].as_string() == kFull) return;
-    fail(only.where(), ": is ", only.brief(), ", expected [", quote(kFull),
+    if (only.is_array() && only.size() == 1 && only[0].as_string() == kUnwindowed) return;
+    fail(only.where(), ": is ", only.brief(), ", expected [", quote(kUnwindowed),
          "]: transformers scales the rotation of no other layers");
   }
 
   void write_ropes() {
     if (const auto ropes = text_.find("rope_parameters"); ropes && ropes->size() > 0) {
-      fail(ropes->where(), ": is ", ropes->brief(), ", expected an object for ", quote(kFull),
-           " and one for ", quote(kWindow));
+      fail(ropes->where(), ": is ", ropes->brief(), ", expected an object for ", quote(kUnwindowed),
+           " and one for ", quote(kSliding));
     }
     check_scaled();
     text_.at("rope_theta");  // without it transformers takes 10,000, and vLLM 500,000
     out_.key("rope_parameters").begin_object();
-    write_rope(kFull, false);
+    write_rope(kUnwindowed, false);
     if (std::find(windows_.begin(), windows_.end(), true) != windows_.end()) {
-      write_rope(kWindow, true);
+      write_rope(kSliding, true);
     }
     out_.end_object();
   }

@@ -36,14 +36,14 @@ uint64_t share(uint64_t bytes, int64_t tp) {
 // KV heads of a layer that one of `tp` GPUs holds; the layer has `n_kv_heads`.
 int64_t heads_per_gpu(int64_t n_heads, int64_t n_kv_heads, int64_t tp) {
   FP8KV_ASSERT(tp > 0 && n_kv_heads > 0);
-  const auto refuse = [&](int64_t heads, const char* which) {
+  const auto cannot_share = [&](int64_t heads, const char* which) {
     throw Error(cat(count_of(static_cast<uint64_t>(tp), "GPU"), " cannot share a model with ",
                     heads, " ", which, " heads"),
                 "every GPU must get as many heads as every other", ErrorKind::usage);
   };
-  if (n_heads % tp != 0) refuse(n_heads, "attention");
+  if (n_heads % tp != 0) cannot_share(n_heads, "attention");
   const bool shared = tp <= n_kv_heads;
-  if (shared ? n_kv_heads % tp != 0 : tp % n_kv_heads != 0) refuse(n_kv_heads, "KV");
+  if (shared ? n_kv_heads % tp != 0 : tp % n_kv_heads != 0) cannot_share(n_kv_heads, "KV");
   return shared ? n_kv_heads / tp : 1;
 }
 

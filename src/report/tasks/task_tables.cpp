@@ -12,7 +12,7 @@
 namespace fp8kv {
 namespace {
 
-using Row = std::vector<HtmlCell>;
+using HtmlRow = std::vector<HtmlCell>;
 
 std::string asked_text(const TaskReport& report) {
   return cat(report.form, " form, ", report.few_shot, "-shot, ", grouped(report.items.size()),
@@ -40,25 +40,26 @@ HtmlCell decision_cell(const RecoveryTest& test) {
   return {"not decided", "", "", "badge unsure"};
 }
 
-void add_scores(const TaskCacheReport& cache, Row& row) {
+void add_scores(const TaskCacheReport& cache, HtmlRow& row) {
   row.push_back({grouped(cache.answers.size()), ""});
   for (const PairedCounts& counts : cache.counts) row.push_back(score_cell(counts));
 }
 
-Row baseline_row(const TaskReport& report, size_t columns) {
+HtmlRow baseline_row(const TaskReport& report, size_t columns) {
   const TaskCacheReport& baseline = report.baseline;
-  Row row = {{baseline.name, "", "<span class=\"sign\"></span>"}, {"baseline", ""}};
+  HtmlRow row = {{baseline.name, "", "<span class=\"sign\"></span>"}, {"baseline", ""}};
   if (report.accepts()) row.push_back({"–", ""});
   add_scores(baseline, row);
   row.resize(columns, {"–", ""});
   return row;
 }
 
-Row comparison_row(const CacheComparison& each) {
+HtmlRow comparison_row(const CacheComparison& each) {
   const TaskReport& report = *each.task;
   const int style = static_cast<int>(each.cache - report.caches.data());
-  Row row = {{each.cache->name, "", cat("<span class=\"sign\">", series_sign(style), "</span>")},
-             {standing_name(each.standing), "", "", cat("badge ", standing_class(each.standing))}};
+  HtmlRow row = {
+      {each.cache->name, "", cat("<span class=\"sign\">", series_sign(style), "</span>")},
+      {standing_name(each.standing), "", "", cat("badge ", standing_class(each.standing))}};
   if (report.accepts()) row.push_back(decision_cell(*each.cache->test));
   add_scores(*each.cache, row);
   const PairedCounts& counts = each.counts();

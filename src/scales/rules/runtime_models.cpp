@@ -56,8 +56,8 @@ std::map<RuleKey, MadeRule> made_rules() {
 }
 
 const RuntimeRule* rule_of(const RuntimeModel& model, ListedRuntime runtime, Absence absence) {
-  static const std::map<RuleKey, MadeRule> kRules = made_rules();
-  return &kRules.at({&model, runtime, absence}).rule;
+  static const std::map<RuleKey, MadeRule> kMadeRules = made_rules();
+  return &kMadeRules.at({&model, runtime, absence}).rule;
 }
 
 }  // namespace

@@ -1,7 +1,6 @@
 #include "scales/verify/layer_fate.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <map>
 
 #include "base/error.h"
@@ -124,12 +123,6 @@ LayerFate layer_fate(const LayerOnDisk& layer, std::optional<DType> dtype,
   return fate;
 }
 
-std::string percent(double share) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.2g %%", 100 * share);
-  return text;
-}
-
 // Describes the layers whose scales arrive.
 std::string arrival_text(const RuntimeFate& fate) {
   const LayerFate* farthest = nullptr;
@@ -141,10 +134,10 @@ std::string arrival_text(const RuntimeFate& fate) {
     doubled |= each.doubled;
     if (each.error && *each.error > (farthest ? *farthest->error : 0.0)) farthest = &each;
   }
-  std::string text =
-      !rounded  ? "exact"
-      : unknown ? "rounded to the dtype that it is served in"
-                : cat("rounded by ", percent(*farthest->error), " (layer ", farthest->layer, ")");
+  std::string text = !rounded  ? "exact"
+                     : unknown ? "rounded to the dtype that it is served in"
+                               : cat("rounded by ", percent_text(*farthest->error), " (layer ",
+                                     farthest->layer, ")");
   return text + (doubled ? ", then doubled" : "");
 }
 

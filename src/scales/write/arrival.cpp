@@ -1,7 +1,6 @@
 #include "scales/write/arrival.h"
 
 #include <cmath>
-#include <cstdio>
 
 #include "base/text.h"
 #include "scales/rules/runtime_caches.h"
@@ -30,12 +29,6 @@ std::vector<std::string> runtimes_where(FactSet facts, const Holds& holds) {
   return names;
 }
 
-std::string percent(double share) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.2g %%", 100 * share);
-  return text;
-}
-
 }  // namespace
 
 ArrivalNotes rounding_notes(const KvScales& scales, FactSet facts, std::optional<DType> dtype) {
@@ -50,7 +43,7 @@ ArrivalNotes rounding_notes(const KvScales& scales, FactSet facts, std::optional
   const char* name = *dtype == DType::f16 ? "float16" : "bfloat16";
   if (found.error > 0) {
     out.notes.push_back(cat(who, ": scales are rounded to ", name, ", by up to ",
-                            percent(found.error), " (layer ", found.farthest.layer, " ",
+                            percent_text(found.error), " (layer ", found.farthest.layer, " ",
                             found.farthest.of, ")"));
   }
   const auto& told = found.lost ? found.lost : found.subnormal;

@@ -9,7 +9,7 @@ namespace {
 
 using Block = InjectTarget::Block;
 
-const std::vector<InjectTarget>& rows() {
+const std::vector<InjectTarget>& all_targets() {
   static const std::vector<InjectTarget> kRows = {
       {.name = "portable",
        .summary = "every runtime that can: k_scale and v_scale under each name that one of them "
@@ -102,12 +102,12 @@ constexpr Refusal kRefusals[] = {
 }  // namespace
 
 std::span<const InjectTarget> inject_targets() {
-  return rows();
+  return all_targets();
 }
 
 const InjectTarget& inject_target_at(const std::string& name) {
   std::vector<std::string> names;
-  for (const InjectTarget& target : rows()) {
+  for (const InjectTarget& target : all_targets()) {
     if (target.name == name) return target;
     names.push_back(target.name);
   }

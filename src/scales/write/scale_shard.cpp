@@ -26,9 +26,9 @@ std::string block_of_k(std::string_view rest) {
   return of_k ? attention_in(rest) : "";
 }
 
-using Names = std::set<std::string>;
+using NameSet = std::set<std::string>;
 
-uint64_t bytes_of(const Checkpoint& checkpoint, const Names& dropped, bool of_dropped) {
+uint64_t bytes_of(const Checkpoint& checkpoint, const NameSet& dropped, bool of_dropped) {
   uint64_t total = 0;
   for (const auto& [name, location] : checkpoint.tensors()) {
     if (dropped.contains(name) != of_dropped) continue;
@@ -38,7 +38,7 @@ uint64_t bytes_of(const Checkpoint& checkpoint, const Names& dropped, bool of_dr
 }
 
 // The bytes of all tensors. Starts from the count in the index, if it has one.
-int64_t total_size(const Checkpoint& checkpoint, const Names& dropped, uint64_t added) {
+int64_t total_size(const Checkpoint& checkpoint, const NameSet& dropped, uint64_t added) {
   const auto metadata = checkpoint.index() ? checkpoint.index()->find("metadata") : std::nullopt;
   const auto counted = metadata ? metadata->find("total_size") : std::nullopt;
   if (!counted) return static_cast<int64_t>(bytes_of(checkpoint, dropped, false) + added);
@@ -134,7 +134,7 @@ std::string shard_bytes(const std::vector<ScaleToWrite>& scales, const Shape& sh
 
 std::string index_text(const Checkpoint& checkpoint, const IndexChanges& changes,
                        const std::vector<ScaleToWrite>& scales) {
-  const Names dropped(changes.dropped.begin(), changes.dropped.end());
+  const NameSet dropped(changes.dropped.begin(), changes.dropped.end());
   std::map<std::string, std::string> files;
   for (const auto& [name, location] : checkpoint.tensors()) {
     if (dropped.contains(name)) continue;

@@ -64,7 +64,7 @@ TEST_CASE("cli late states: no command gives scales to vLLM where it has no plac
 }
 
 TEST_CASE("cli late states: commands say where it is not known what vLLM does with scales") {
-  const test::RandomPlace place("muse-spark");
+  const test::RandomPlace place("kimi-k3");
   constexpr const char* kNotRun = "its loader of this family was not run";
   CHECK(place.run({"calibrate", "m", "--data", "d.jsonl", "-o", "m.json"}).exit_code == 0);
   CHECK(place.run({"inject", "m", "--scales", "m.json", "-o", "m-fp8"}).exit_code == 0);

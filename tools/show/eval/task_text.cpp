@@ -16,7 +16,7 @@ const PairedCounts& main_counts(const TaskReport& report, const TaskCacheReport&
   return cache.counts[report.main_score];
 }
 
-std::string percent(double share, int decimals = 1) {
+std::string percent_of(double share, int decimals = 1) {
   return std::isfinite(share) ? fixed(share * 100, decimals) + "%" : "no bound";
 }
 
@@ -30,7 +30,7 @@ std::string accuracy(const PairedCounts& counts) {
 }
 
 std::string interval(const Recovery& recovery) {
-  return cat(percent(recovery.low), " to ", percent(recovery.high));
+  return cat(percent_of(recovery.low), " to ", percent_of(recovery.high));
 }
 
 std::string bound_text(double bound) {
@@ -201,7 +201,7 @@ std::string task_verdict(const TaskReport& report, const TaskCacheReport& cache)
     text += cat("cannot be compared: ", report.baseline.name, " has no item right");
   } else {
     const Recovery recovery = recovery_of(counts);
-    text += cat("keeps ", percent(recovery.value), " of the ", report.scores[report.main_score],
+    text += cat("keeps ", percent_of(recovery.value), " of the ", report.scores[report.main_score],
                 " of ", report.baseline.name, " (95% interval ", interval(recovery), ")");
   }
   if (cache.test) text += "; " + decision_words(report, cache);

@@ -25,7 +25,7 @@ TensorView first_rows(const Tensor& buffer, const Shape& shape) {
   return {buffer.view().data, buffer.view().dtype, shape};
 }
 
-TensorView flat(const TensorView& x) {
+TensorView as_matrix(const TensorView& x) {
   return reshaped(x, {x.shape[0], x.shape.elements() / x.shape[0]});
 }
 
@@ -68,7 +68,7 @@ void DifferentialForward::attend(const AttentionInputs& inputs, const PagedKv& k
     for (int half = 0; half < 2; ++half) {
       backend_.attention(q[half], half_of(kv, half, half_of_v), by_halves, options, attended[half]);
     }
-    backend_.add(flat(attended[0]), flat(attended[1]), -weights.lambda);
+    backend_.add(as_matrix(attended[0]), as_matrix(attended[1]), -weights.lambda);
     backend_.copy_columns({attended[0]}, {outputs, half_of_v * v_size}, v_size);
   }
   const TensorView rows = reshaped(out, {n * heads, 2 * v_size});

@@ -9,7 +9,7 @@ namespace fp8kv {
 namespace {
 
 // The first n rows of `width` elements.
-TensorView first_of(const Tensor& buffer, int64_t n, int64_t width) {
+TensorView first_rows_of(const Tensor& buffer, int64_t n, int64_t width) {
   return {buffer.view().data, buffer.view().dtype, Shape{n, width}};
 }
 
@@ -32,16 +32,17 @@ void AttnResForward::sum(const AttnResWeights& weights, const ConstTensorView& x
                          const TensorView& out) {
   const int64_t n = x.shape[0], count = weights.sources, width = count * dim_;
   if (count == 1) return copy_stream(backend_, x, 0, out);
-  const TensorView sources = first_of(sources_, n, width);
-  const TensorView normed = first_of(normed_, n * count, dim_);
-  const TensorView products = first_of(products_, n, count), shares = first_of(shares_, n, count);
+  const TensorView sources = first_rows_of(sources_, n, width);
+  const TensorView normed = first_rows_of(normed_, n * count, dim_);
+  const TensorView products = first_rows_of(products_, n, count),
+                   shares = first_rows_of(shares_, n, count);
   backend_.copy_columns({as_one_head(x), 0}, {as_one_head(sources), 0}, width);
   backend_.norm(reshaped(sources, {n * count, dim_}), weights.norm, normed);
   backend_.linear(normed,
                   std::array{project_to(weights.product, reshaped(products, {n * count, 1}))});
   // A softmax over all sources: each counts.
   const Routing all{.per_token = count};
-  backend_.route(products, all, {}, {first_of(numbers_, n, count), shares, {}});
+  backend_.route(products, all, {}, {first_rows_of(numbers_, n, count), shares, {}});
   backend_.mix_streams(by_stream(sources, dim_), shares, {.onto = false}, by_stream(out, dim_));
 }
 

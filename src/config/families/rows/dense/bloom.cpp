@@ -8,7 +8,7 @@ namespace {
 
 using enum TensorRole;
 
-constexpr NamedActivation kTanh[] = {{"gelu_new", Activation::gelu_tanh}};
+constexpr NamedActivation kBloomActivations[] = {{"gelu_new", Activation::gelu_tanh}};
 
 void parse_bloom(const Json& config, ModelConfig& out) {
   check_same(config.find("hidden_size"), config.find("n_embed"));
@@ -50,7 +50,7 @@ Architecture bloom() {
           .summary = "BLOOM",
           .parse = parse_bloom,
           .tensors = bloom_tensors(),
-          .activations = kTanh,
+          .activations = kBloomActivations,
           .norm_eps = "layer_norm_epsilon",
           .tied = true,
           .context = 2048,

@@ -9,11 +9,11 @@ namespace {
 
 using enum TensorRole;
 
-constexpr NamedActivation kGelu[] = {{"gelu_new", Activation::gelu_tanh},
-                                     {"gelu_pytorch_tanh", Activation::gelu_tanh},
-                                     {"gelu_fast", Activation::gelu_tanh},
-                                     {"gelu", Activation::gelu_erf},
-                                     {"relu", Activation::relu}};
+constexpr NamedActivation kGptjActivations[] = {{"gelu_new", Activation::gelu_tanh},
+                                                {"gelu_pytorch_tanh", Activation::gelu_tanh},
+                                                {"gelu_fast", Activation::gelu_tanh},
+                                                {"gelu", Activation::gelu_erf},
+                                                {"relu", Activation::relu}};
 
 const TensorRow kGptjTensors[] = {
     {"model.wte", {embedding}},      {"model.h.{}.ln_1", {attn_norm}},
@@ -70,7 +70,7 @@ Architecture gptj() {
           .summary = "GPT-J",
           .parse = parse_gptj,
           .tensors = kGptjTensors,
-          .activations = kGelu,
+          .activations = kGptjActivations,
           .norm_eps = "layer_norm_epsilon",
           .activation = "activation_function",
           .hidden_dims = 4,

@@ -21,7 +21,7 @@ AttentionGate gate_of(const Json& config) {
 }
 
 // transformers and vLLM differ in what these keys do, or do not compute them.
-void refuse_others(const Json& config) {
+void refuse_disputed(const Json& config) {
   const auto cap = config.find("moe_router_logit_softcapping");
   if (cap && cap->as_double() != 0) {
     fail(cap->where(), ": is ", cap->brief(),
@@ -47,7 +47,7 @@ void parse_laguna_experts(const Json& config, ModelConfig& out) {
 }
 
 void parse_laguna(const Json& config, ModelConfig& out) {
-  refuse_others(config);
+  refuse_disputed(config);
   config.at("head_dim");  // the models' default is no quotient
   out.qkv_bias = out.o_bias = config.get_bool("attention_bias", false);
   out.block.qk_norm = QkNorm::per_head;
