@@ -1,6 +1,6 @@
-# Rooms that are compiled together if rooms are compiled whole. That saves a sixth of the work: the
-# rooms of a line include and instantiate much in common. Other builds keep all rooms apart, and there
-# a wrong dependency does not link.
+# Rooms that are compiled together if rooms are compiled whole. That saves a tenth of the work, because
+# such rooms include and instantiate much in common. Other builds keep all rooms apart, and there a
+# wrong dependency does not link.
 
 # The first room gets the sources of all. The others become empty, and link the first.
 function(unite_rooms first)
